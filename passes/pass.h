@@ -1,0 +1,71 @@
+/* A pass rewrites one graph in place and says whether it changed anything. pass_run wraps
+ * each one with verification, timing and dumps, so passes contain none of that. */
+#ifndef AMPCC_PASSES_PASS_H
+#define AMPCC_PASSES_PASS_H
+
+#include "ir/ir.h"
+#include "passes/target.h"
+
+typedef enum LossScaleMode {
+  LOSS_SCALE_AUTO, /* dynamic for f16, none otherwise */
+  LOSS_SCALE_NONE,
+  LOSS_SCALE_FIXED,
+  LOSS_SCALE_DYNAMIC,
+} LossScaleMode;
+
+/* What the command line decides about the program, beyond the recipe. */
+typedef struct CompileOptions {
+  DType dtype; /* DT_F32, DT_F16, DT_BF16 */
+  LossScaleMode loss_scale;
+  double scale_init, scale_growth, scale_backoff, scale_min, scale_max; /* 2^15 2 0.5 1 2^127 */
+  int64_t scale_interval;                                               /* 2000 */
+} CompileOptions;
+
+void compile_options_default(CompileOptions *options);
+
+typedef struct PassContext {
+  Module *module;
+  const CompileOptions *options;
+  const Target *target;
+  Diag *diag;     /* for what is the user's mistake; a pass that reports returns at once */
+  Arena *scratch; /* emptied after each pass */
+} PassContext;
+
+typedef bool PassFn(PassContext *context, Graph *graph);
+
+/* Which graphs a pass runs on. */
+typedef enum PassScope {
+  PASS_TRAIN, /* @train only (it may add graphs) */
+  PASS_EACH,  /* every graph of the module */
+} PassScope;
+
+typedef struct PassInfo {
+  const char *flag;
+  PassFn *run;
+  PassScope scope;
+  Stage from, to; /* runs on graphs in stages from..to */
+  const char *summary;
+} PassInfo;
+
+extern const PassInfo pass_info[];
+extern const int n_passes;
+
+#define PASS(id, flag, scope, from, to, summary) PassFn pass_##id;
+#include "passes/passes.def"
+
+typedef struct PassTrace { /* what to print around passes, and where; lists as on the command line */
+  const char *print_before, *print_after; /* comma lists of flags, "all", or NULL */
+  bool time_report;
+  FILE *out;
+} PassTrace;
+
+const PassInfo *pass_find(const char *flag, size_t len); /* NULL if there is none */
+/* Runs one pass on the graphs it is for, sweeps, verifies. True if anything changed. */
+bool pass_run(const PassInfo *pass, PassContext *context, const PassTrace *trace);
+/* Runs the default pipeline, less the passes named in `skip` (comma list or NULL); with `only`, just
+ * those, in the order given. Stops at the first pass that reports an error; false then. */
+bool pipeline_run(PassContext *context, const char *only, const char *skip, const PassTrace *trace);
+/* One line per pass: seconds spent so far. */
+void pass_time_report(FILE *out);
+
+#endif

@@ -1,0 +1,24 @@
+/* What passes may ask about the machine that the code is for. codegen/ supplies the answers
+ * (codegen/cpu/target.c); passes know no library by name. */
+#ifndef AMPCC_PASSES_TARGET_H
+#define AMPCC_PASSES_TARGET_H
+
+#include "ir/ir.h"
+#include "ir/kernel.h"
+
+typedef struct Target {
+  const char *name;
+  int64_t align; /* of every offset in arena and state block, bytes */
+  Layout activations; /* the physical layout of rank-4 activations */
+  /* Can `main` (a CONV, MATMUL, POOL node) run as one kernel with the node in front (of GEN_POINT,
+   * reading or feeding it) as prologue or epilogue? A form that a target lacks is split, never
+   * approximated. */
+  bool (*takes_prologue)(const Node *main, const Node *pro);
+  bool (*takes_epilogue)(const Node *main, const Node *epi);
+  /* May `a` and `b` (no main ops) share one loop? Called for every pair that a kernel would join. */
+  bool (*fuses)(const Node *a, const Node *b);
+  /* Scratch bytes that a kernel needs while it runs. */
+  int64_t (*workspace)(const Kernel *kernel);
+} Target;
+
+#endif

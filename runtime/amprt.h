@@ -1,0 +1,126 @@
+/* libamprt: the tiny library in every trained program. This is the only header that generated
+ * code includes; it fixes the plan format between compiler and runtime. Generated code
+ * defines one `const AmprtProgram` and a `main` that calls amprt_main. The runtime knows
+ * nothing of the compiler and of no kernel library.
+ *
+ * Memory: two blocks, both allocated once by the runtime with 64-byte alignment and zeroed:
+ * `state` (variables; lives as long as the program, saved in checkpoints) and `arena` (all the
+ * rest, shared by the graphs, contents undefined between steps). All offsets are in bytes and fixed at
+ * compile time. */
+#ifndef AMPRT_H
+#define AMPRT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { AMPRT_ABI = 1, AMPRT_MAX_RANK = 6 };
+
+typedef enum AmprtDType { /* the order of ir/dtypes.def */
+  AMPRT_F32, AMPRT_F16, AMPRT_BF16, AMPRT_F64, AMPRT_I32, AMPRT_I64, AMPRT_U8, AMPRT_BOOL
+} AmprtDType;
+
+typedef enum AmprtKind {
+  AMPRT_PARAM,   /* trained, f32; in checkpoints under its own name                          */
+  AMPRT_SLOT,    /* optimizer state of parameter `of`; in checkpoints                        */
+  AMPRT_STAT,    /* moving statistic; in checkpoints                                         */
+  AMPRT_SCALE,   /* loss-scale state; in checkpoints, dropped with a word on other dtypes    */
+  AMPRT_COUNTER, /* global step; in checkpoints                                              */
+  AMPRT_COPY,    /* low-precision copy of `of`: not in checkpoints, recomputed when that is set */
+} AmprtKind;
+
+typedef enum AmprtInit { /* args in init_arg[] */
+  AMPRT_ZEROS, AMPRT_ONES,
+  AMPRT_CONSTANT,         /* value                                                            */
+  AMPRT_UNIFORM,          /* low, high                                                        */
+  AMPRT_NORMAL,           /* mean, stddev                                                     */
+  AMPRT_TRUNCATED_NORMAL, /* mean, stddev; values beyond 2 stddev are drawn again              */
+  AMPRT_VARIANCE_SCALING, /* scale, mode (0 fan_in, 1 fan_out, 2 average), distribution (0 truncated
+                             normal with the std divided by .87962566103423978, 1 untruncated
+                             normal, 2 uniform, 3 truncated without that correction).
+                             fan_in of [K,R,S,C] is R*S*C, fan_out R*S*K; of [out,in]: in, out */
+  AMPRT_DATA,             /* init_data, one double per element                                */
+} AmprtInit;
+
+typedef struct AmprtVariable {
+  const char *name; /* unique; parameters and statistics: the torchvision name for the ResNets */
+  uint8_t dtype, rank, kind, init;
+  int64_t dim[AMPRT_MAX_RANK]; /* logical; rank-4 parameters (and their slots) are K,R,S,C here and
+                                  K,C,R,S in checkpoints */
+  uint64_t at;                 /* offset in the state block */
+  const char *of;              /* SLOT, COPY: parameter; else NULL */
+  double init_arg[3];
+  const double *init_data; /* AMPRT_DATA only */
+} AmprtVariable;
+
+/* A named tensor of a graph: an input that the runtime fills before kernel 0, an output that it reads
+ * after the last kernel, or a tap that --dump-step reads right after kernel `after`. */
+typedef struct AmprtPort {
+  const char *name; /* inputs: image, label, schedule, bn_momentum. outputs: loss, accuracy, logits,
+                       learning_rate, finite, loss_each, hit_each, hit5_each. taps: PARAM.grad */
+  uint8_t dtype, rank;
+  uint8_t in_state; /* offset is into the state block */
+  uint8_t scaled;   /* taps: multiplied by the loss scale (variable "loss_scale"); divide it out */
+  int64_t dim[AMPRT_MAX_RANK];
+  uint64_t at;
+  int32_t after;
+} AmprtPort;
+
+typedef struct AmprtRun { /* what a kernel sees */
+  unsigned char *arena, *state;
+} AmprtRun;
+
+typedef struct AmprtKernel {
+  void (*run)(const AmprtRun *run, const void *args);
+  const void *args;  /* constant data of this call */
+  const char *name;  /* e.g. "k12_affine_relu" */
+  const char *layer; /* user's layer, e.g. "layer1.0.bn1" */
+} AmprtKernel;
+
+typedef struct AmprtGraph {
+  const char *name; /* train, eval, stats */
+  const AmprtKernel *kernel;
+  const AmprtPort *input, *output, *tap;
+  int32_t n_kernels, n_inputs, n_outputs, n_taps;
+  uint64_t arena_bytes;
+} AmprtGraph;
+
+typedef struct AmprtSetting { /* a recipe entry: flag name without dashes, text as on the command line */
+  const char *flag, *value;
+} AmprtSetting;
+
+typedef struct AmprtProgram {
+  uint32_t abi; /* AMPRT_ABI */
+  const char *model, *version, *target, *dtype; /* "cifar_resnet20", "ampcc 0.1.0", "cpu", "fp16" */
+  const char *fingerprint; /* hex hash of the model's IR: names, shapes, ops */
+  int64_t batch_size, n_classes, height, width, channels; /* of input "image" */
+  const AmprtVariable *variable;
+  int32_t n_variables;
+  const AmprtGraph *graph; /* [0] is train */
+  int32_t n_graphs;
+  uint64_t state_bytes;
+  const AmprtSetting *recipe;
+  int32_t n_recipe;
+  double bn_momentum; /* largest of the model's, 0 if it has no batch norm: for the lag warning */
+  const char *memory_plan, *precision; /* texts of --print-memory-plan, --print-precision */
+  /* Hooks of the target's generated code; any may be NULL. open makes library objects (once, before
+   * any kernel) and returns 0, or -1 with one line in `error`. */
+  int (*open)(const AmprtRun *run, char *error, size_t error_size);
+  void (*close)(void);
+  void (*set_threads)(int threads); /* 0: all */
+  int (*threads)(void);
+  const char *(*describe)(void); /* e.g. "oneDNN 2.6.3, AVX-512", for --about and -v */
+} AmprtProgram;
+
+/* The whole program: parses flags, loads data, trains, evaluates, saves. Returns the exit status: 0
+ * done, 1 the user's input was bad, 2 usage, 3 the environment failed, 130/143 stopped by a signal after
+ * saving. Never calls exit. */
+int amprt_main(const AmprtProgram *program, int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -25,14 +25,18 @@ typedef struct EvalEnv {
 
 EvalEnv *eval_env_new(Arena *arena);
 EvalTensor *eval_env_get(EvalEnv *env, const char *name); /* NULL if absent */
-EvalTensor *eval_env_set(EvalEnv *env, const char *name, TensorType type); /* zeroed, or the old one */
+/* The old tensor if it has this type, else a new one of zeros. The pointer is good until the next
+ * name is added. */
+EvalTensor *eval_env_set(EvalEnv *env, const char *name, TensorType type);
 
-/* Runs the graph. Reads inputs and variables by name from env (BUG if one is missing), writes outputs
- * under "output:NAME", then applies the updates (all read the old state). If `trace` is not NULL every
- * result is also stored there under its %name. */
+/* Runs the graph. Reads inputs and variables by name from env (BUG if one is missing), writes
+ * outputs under "output:NAME", then applies the updates (all read the old state). If `trace` is not
+ * NULL every result is also stored there under its %name. */
 void eval_graph(const Graph *graph, EvalEnv *env, EvalRounding rounding, EvalEnv *trace);
-/* One node: args[i] are its operands, results are allocated in `arena`. */
+/* One node: args[i] are its operands, results are allocated in `arena`. Floats stay doubles; integers
+ * and bools are rounded. */
 void eval_node(const Node *node, const EvalTensor *args, EvalTensor *results, Arena *arena);
+/* Floats: nearest even, overflow to Inf. Integers: truncates, saturates, NaN gives 0. */
 double eval_round(double x, DType dtype);
 
 #endif

@@ -1,0 +1,118 @@
+/* The end of a training step: schedule, loss scale, optimizers. Every optimizer ends in an optional
+ * low-precision copy of w'. */
+#include "ir/eval/eval_ops.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LR_CONSTANT, LR_PIECEWISE, LR_COSINE };
+
+/* s: base, the boundaries passed so far choose the factor. `room` entries are left for both lists.
+ */
+static double lr_piecewise(double step, double base, double n_wanted, const double *list,
+                           int64_t room) {
+  int64_t fits = (room - 1) / 2, n = n_wanted > 0 ? (int64_t)fmin(n_wanted, (double)fits) : 0;
+  int64_t passed = 0;
+  for (int64_t i = 0; i < n; i++)
+    passed += list[i] < step;
+  return base * list[n + passed];
+}
+
+/* a: step, s */
+void eval_lr_schedule(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  (void)node;
+  const double *s = a[1].v, step = a[0].v[0], base = s[1], end = s[2], warmup = s[3], total = s[4];
+  if (step < warmup)
+    r->v[0] = base * step / warmup;
+  else if (s[0] == LR_PIECEWISE)
+    r->v[0] = lr_piecewise(step, base, s[5], s + 6, type_count(a[1].type) - 6);
+  else if (s[0] == LR_COSINE) {
+    double done = fmin(1, (step - warmup) / fmax(1, total - warmup));
+    r->v[0] = end + (base - end) * (1 + cos(3.14159265358979323846 * done)) / 2;
+  } else
+    r->v[0] = base;
+}
+
+/* a: scale, good, finite; r: scale', good'. specs/amp-rewrite.md 4.3 */
+void eval_loss_scale_update(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  double scale = a[0].v[0], good = a[1].v[0];
+  if (a[2].v[0] == 0) {
+    r[0].v[0] = fmax(scale * attr_float(node, ATTR_BACKOFF, 0.5), attr_float(node, ATTR_MIN, 1));
+    r[1].v[0] = 0;
+    return;
+  }
+  bool grow = good + 1 >= (double)attr_int(node, ATTR_INTERVAL, 2000);
+  double larger = scale * attr_float(node, ATTR_GROWTH, 2);
+  bool fits = isfinite(eval_round(larger, a[0].type.dtype)) &&
+              larger <= attr_float(node, ATTR_MAX, 0x1p127);
+  r[0].v[0] = grow && fits ? larger : scale;
+  r[1].v[0] = grow ? 0 : good + 1;
+}
+
+static void write_copy(const Node *node, EvalTensor *r) {
+  if (node->n_results > op_info[node->op].min_results)
+    memcpy(r[node->n_results - 1].v, r[0].v, (size_t)type_count(r[0].type) * sizeof(double));
+}
+
+/* a: w, g, lr, inv; r: w' */
+void eval_opt_sgd(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  double lr = a[2].v[0], inv = a[3].v[0], decay = attr_float(node, ATTR_DECAY, 0);
+  for (int64_t i = 0, n = type_count(r[0].type); i < n; i++) {
+    double w = a[0].v[i], g = a[1].v[i] * inv + decay * w;
+    r[0].v[i] = w - lr * g;
+  }
+  write_copy(node, r);
+}
+
+/* a: w, m, g, lr, inv; r: w', m' */
+void eval_opt_momentum(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  double lr = a[3].v[0], inv = a[4].v[0], decay = attr_float(node, ATTR_DECAY, 0);
+  double momentum = attr_float(node, ATTR_MOMENTUM, 0);
+  bool nesterov = attr_int(node, ATTR_NESTEROV, 0);
+  for (int64_t i = 0, n = type_count(r[0].type); i < n; i++) {
+    double w = a[0].v[i], g = a[2].v[i] * inv + decay * w, m = momentum * a[1].v[i] + g;
+    r[0].v[i] = w - lr * (nesterov ? g + momentum * m : m);
+    r[1].v[i] = m;
+  }
+  write_copy(node, r);
+}
+
+static double norm(const EvalTensor *t, double factor) {
+  double sum = 0;
+  for (int64_t i = 0, n = type_count(t->type); i < n; i++)
+    sum += t->v[i] * factor * t->v[i] * factor;
+  return sqrt(sum);
+}
+
+/* a: w, m, g, lr, inv; r: w', m' */
+void eval_opt_lars(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  double lr = a[3].v[0], inv = a[4].v[0], decay = attr_float(node, ATTR_DECAY, 0);
+  double momentum = attr_float(node, ATTR_MOMENTUM, 0), w_norm = norm(&a[0], 1);
+  double g_norm = norm(&a[2], inv), ratio = 1;
+  if (w_norm != 0 && g_norm != 0)
+    ratio = attr_float(node, ATTR_TRUST, 0) * w_norm /
+            (g_norm + decay * w_norm + attr_float(node, ATTR_EPSILON, 0));
+  for (int64_t i = 0, n = type_count(r[0].type); i < n; i++) {
+    double w = a[0].v[i], g = a[2].v[i] * inv + decay * w;
+    r[1].v[i] = momentum * a[1].v[i] + lr * ratio * g;
+    r[0].v[i] = w - r[1].v[i];
+  }
+  write_copy(node, r);
+}
+
+/* a: w, m, v, g, lr, inv, step; r: w', m', v' */
+void eval_opt_adam(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  double lr = a[4].v[0], inv = a[5].v[0], t = a[6].v[0] + 1;
+  double b1 = attr_float(node, ATTR_BETA1, 0.9), b2 = attr_float(node, ATTR_BETA2, 0.999);
+  double decay = attr_float(node, ATTR_DECAY, 0), epsilon = attr_float(node, ATTR_EPSILON, 0);
+  bool decoupled = attr_int(node, ATTR_DECOUPLED, 0);
+  for (int64_t i = 0, n = type_count(r[0].type); i < n; i++) {
+    double w = a[0].v[i], g = a[3].v[i] * inv + (decoupled ? 0 : decay * w);
+    double m = b1 * a[1].v[i] + (1 - b1) * g, v = b2 * a[2].v[i] + (1 - b2) * g * g;
+    double step = m / (1 - pow(b1, t)) / (sqrt(v / (1 - pow(b2, t))) + epsilon);
+    r[0].v[i] = w - lr * (step + (decoupled ? decay * w : 0));
+    r[1].v[i] = m;
+    r[2].v[i] = v;
+  }
+  write_copy(node, r);
+}

@@ -1,0 +1,83 @@
+/* Elementwise ops, and those that move elements without changing them. */
+#include "ir/eval/eval_ops.h"
+
+#include <math.h>
+#include <string.h>
+
+#define UNARY(op, expression)                                                                      \
+  void eval_##op(const Node *node, const EvalTensor *a, EvalTensor *r) {                           \
+    (void)node;                                                                                    \
+    for (int64_t i = 0, n = type_count(r->type); i < n; i++) {                                     \
+      double x = a[0].v[i];                                                                        \
+      r->v[i] = (expression);                                                                      \
+    }                                                                                              \
+  }
+
+/* The second operand may be a scalar. */
+#define BINARY(op, expression)                                                                     \
+  void eval_##op(const Node *node, const EvalTensor *a, EvalTensor *r) {                           \
+    (void)node;                                                                                    \
+    for (int64_t i = 0, n = type_count(r->type); i < n; i++) {                                     \
+      double x = a[0].v[i], y = a[1].v[a[1].type.rank ? i : 0];                                    \
+      r->v[i] = (expression);                                                                      \
+    }                                                                                              \
+  }
+
+UNARY(neg, -x)
+UNARY(exp, exp(x))
+UNARY(log, log(x))
+UNARY(sqrt, sqrt(x))
+UNARY(tanh, tanh(x))
+UNARY(sigmoid, 1 / (1 + exp(-x)))
+UNARY(relu, x <= 0 ? 0 : x)
+UNARY(identity, x)
+UNARY(increment, x + 1)
+
+BINARY(add, x + y)
+BINARY(sub, x - y)
+BINARY(mul, x *y)
+BINARY(div, x / y)
+BINARY(relu_grad, y > 0 ? x : 0)
+BINARY(tanh_grad, x *(1 - y * y))
+BINARY(sigmoid_grad, x *y *(1 - y))
+
+void eval_const(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  (void)a;
+  const Attr *data = attr_find(node, ATTR_DATA);
+  double value = attr_float(node, ATTR_VALUE, 0);
+  for (int64_t i = 0, n = type_count(r->type); i < n; i++)
+    r->v[i] = data ? data->floats[i] : value;
+}
+
+void eval_select(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  (void)node;
+  const EvalTensor *from = a[0].v[0] != 0 ? &a[1] : &a[2];
+  memcpy(r->v, from->v, (size_t)type_count(r->type) * sizeof(double));
+}
+
+/* For each element of the result, the element of x at the same coordinates less the new axes. */
+void eval_broadcast(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  const Attr *axes = attr_find(node, ATTR_AXES);
+  bool is_new[MAX_RANK] = {false};
+  for (int i = 0; axes && i < axes->n; i++)
+    is_new[axes->ints[i]] = true;
+  for (int64_t i = 0, n = type_count(r->type); i < n; i++) {
+    int64_t rest = i, from = 0, stride = 1;
+    for (int d = r->type.rank - 1; d >= 0; d--) {
+      int64_t at = rest % r->type.dim[d];
+      rest /= r->type.dim[d];
+      if (is_new[d])
+        continue;
+      from += at * stride;
+      stride *= r->type.dim[d];
+    }
+    r->v[i] = a->v[from];
+  }
+}
+
+void eval_bias_add(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  (void)node;
+  int64_t C = last_dim(r->type);
+  for (int64_t i = 0, n = type_count(r->type); i < n; i++)
+    r->v[i] = a[0].v[i] + a[1].v[i % C];
+}

@@ -14,8 +14,8 @@
 #include <stdio.h>
 
 enum { MAX_RANK = 6, MAX_RESULTS = 5, MAX_GRAPHS = 8 };
-enum { MAX_DIM = 1 << 28 };                       /* cap of one dimension, checked on input  */
-#define MAX_TENSOR_BYTES (INT64_C(1) << 40)       /* cap of one tensor                       */
+enum { MAX_DIM = 1 << 28 };                 /* cap of one dimension, checked on input  */
+#define MAX_TENSOR_BYTES (INT64_C(1) << 40) /* cap of one tensor                       */
 
 typedef enum DType {
 #define DTYPE(id, name, bytes, is_float, low, safetensors) DT_##id,
@@ -38,14 +38,24 @@ typedef enum OpKind {
 typedef enum AttrKey {
 #define ATTR(id, text, kind, where) ATTR_##id,
 #include "ir/attrs.def"
-  ATTR_COUNT
+  ATTR_END
 } AttrKey;
 
 typedef enum AttrKind { ATTR_INT, ATTR_FLOAT, ATTR_STR, ATTR_INTS, ATTR_FLOATS } AttrKind;
 typedef enum AmpClass { AMP_ALLOW, AMP_INFER, AMP_CLEAR, AMP_DENY, AMP_NONE } AmpClass;
 typedef enum GenClass {
-  GEN_STATE, GEN_CONST, GEN_VIEW, GEN_POINT, GEN_VECTOR, GEN_CHANNEL, GEN_ROW, GEN_REDUCE,
-  GEN_CONV, GEN_MATMUL, GEN_POOL, GEN_OPT
+  GEN_STATE,
+  GEN_CONST,
+  GEN_VIEW,
+  GEN_POINT,
+  GEN_VECTOR,
+  GEN_CHANNEL,
+  GEN_ROW,
+  GEN_REDUCE,
+  GEN_CONV,
+  GEN_MATMUL,
+  GEN_POOL,
+  GEN_OPT
 } GenClass;
 typedef enum Layout { LAYOUT_LOGICAL, LAYOUT_NHWC, LAYOUT_NCHW, LAYOUT_COUNT } Layout;
 
@@ -153,7 +163,7 @@ typedef struct AttrInfo {
   AttrKind kind;
   bool any; /* legal on every op */
 } AttrInfo;
-extern const AttrInfo attr_info[ATTR_COUNT];
+extern const AttrInfo attr_info[ATTR_END];
 
 /* ir.c: building and changing */
 Module *module_new(Arena *arena);
@@ -186,6 +196,7 @@ Value *value_resolve(Value *value); /* what `value` stands for now */
 /* Applies replacements, recounts uses, renumbers, drops what no OPF_EFFECT node reaches.
  * `input` and `variable` nodes stay: they are the graph's signature. */
 void graph_sweep(Graph *graph);
+void graph_count_uses(Graph *graph); /* applies replacements and recounts, drops nothing */
 Graph *graph_clone(Module *into, const Graph *graph, const char *name);
 void graph_drop_node(Graph *graph, Node *node); /* an effect node that is no longer wanted */
 

@@ -4,6 +4,7 @@
 
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
+#include "ir/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ typedef struct RecipeField {
 extern const RecipeField recipe_field[];
 extern const int n_recipe_fields;
 
-Recipe *recipe_new(Arena *arena); /* every field at its default */
+Recipe *recipe_new(Arena *arena);                          /* every field at its default */
 const RecipeField *recipe_find(const char *flag_or_field); /* NULL if there is none */
 /* Sets one field from text (a flag's value; lists by commas). False if the text does not fit. */
 bool recipe_set(Arena *arena, Recipe *recipe, const RecipeField *field, const char *text);
@@ -45,5 +46,7 @@ bool recipe_set(Arena *arena, Recipe *recipe, const RecipeField *field, const ch
 void recipe_check(const Recipe *recipe, SrcLoc loc, Diag *diag);
 /* `recipe {name="x", batch_size=128, ...}`: the fields that differ from their defaults. */
 void recipe_print(const Recipe *recipe, FILE *out);
+/* What follows the word `recipe` in the text form. */
+bool recipe_parse(Recipe *recipe, Lexer *lex);
 
 #endif

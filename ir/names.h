@@ -1,0 +1,12 @@
+/* The names of a graph's values: a hash table, never iterated, so its order cannot leak. */
+#ifndef AMPCC_IR_NAMES_H
+#define AMPCC_IR_NAMES_H
+
+#include "ir/ir.h"
+
+NameMap *names_new(Arena *arena);
+Value *names_get(const NameMap *names, const char *name); /* NULL if absent */
+void names_put(NameMap *names, const char *name, Value *value);
+void names_remove(NameMap *names, const char *name);
+
+#endif

@@ -33,8 +33,8 @@ EvalTensor *eval_env_set(EvalEnv *env, const char *name, TensorType type);
  * outputs under "output:NAME", then applies the updates (all read the old state). If `trace` is not
  * NULL every result is also stored there under its %name. */
 void eval_graph(const Graph *graph, EvalEnv *env, EvalRounding rounding, EvalEnv *trace);
-/* One node: args[i] are its operands, results are allocated in `arena`. Floats stay doubles; integers
- * and bools are rounded. */
+/* One node: args[i] are its operands, results are allocated in `arena`. Floats stay doubles;
+ * integers and bools are rounded. */
 void eval_node(const Node *node, const EvalTensor *args, EvalTensor *results, Arena *arena);
 /* Floats: nearest even, overflow to Inf. Integers: truncates, saturates, NaN gives 0. */
 double eval_round(double x, DType dtype);

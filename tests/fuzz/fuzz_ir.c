@@ -1,0 +1,65 @@
+/* Any bytes: the parser never crashes; what parses prints to a fixed point and survives every pass
+ * that accepts it. Without a fuzzing engine the seeds run as a test. */
+#include "codegen/codegen.h"
+#include "passes/pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BYTES = 1 << 20 }; /* of one tensor: passes fold and plan, they need not be asked for terabytes */
+
+static char *printed(const Module *module) {
+  char *text = NULL;
+  size_t len = 0;
+  FILE *out = open_memstream(&text, &len);
+  module_print(module, out);
+  fclose(out);
+  return text;
+}
+
+static bool is_small(const Module *module) {
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++)
+      for (int r = 0; r < module->graph[g]->node[i]->n_results; r++)
+        if (type_bytes(module->graph[g]->node[i]->result[r]->type) > MOST_BYTES)
+          return false;
+  return true;
+}
+
+static void check_round_trip(Arena *arena, const Module *module, Diag *diag) {
+  char *once = printed(module);
+  Module *again = module_parse(arena, "again.amp", once, diag);
+  CHECK(again, "printed text does not parse:\n%s", once);
+  char *twice = printed(again);
+  CHECK(!strcmp(once, twice), "print is not a fixed point:\n%s\n%s", once, twice);
+  free(once);
+  free(twice);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static FILE *null;
+  if (!null)
+    null = fopen("/dev/null", "w");
+  Arena *arena = arena_new();
+  char *text = arena_strdup(arena, (const char *)data, size);
+  Diag diag = {.out = null, .source = text};
+  Module *module = module_parse(arena, "fuzz.amp", text, &diag);
+  CHECK(module || diag.n_errors, "parse failed without a diagnostic");
+  if (module) {
+    module_verify(module, "parsing");
+    check_round_trip(arena, module, &diag);
+  }
+  if (module && is_small(module)) {
+    CompileOptions options;
+    compile_options_default(&options);
+    options.dtype = size % 3 == 0 ? DT_F32 : size % 3 == 1 ? DT_F16 : DT_BF16;
+    PassContext context = {module, &options, &target_cpu, &diag, arena_new()};
+    PassTrace trace = {.out = null};
+    pipeline_run(&context, NULL, NULL, &trace);
+    module_verify(module, "the pipeline");
+    arena_free(context.scratch);
+  }
+  arena_free(arena);
+  return 0;
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Writes NET.start.safetensors (weights) and NET.expect.safetensors (results). Needs PyTorch.
+
+usage: make.py [SEEDS]    tries that many seeds per net (default 40)
+"""
+import pathlib, sys
+import torch
+
+import data, nets, tensors
+
+HERE = pathlib.Path(__file__).parent
+LR, MOMENTUM, DECAY, STEPS = 0.05, 0.9, 2e-4, 3
+
+
+def batch(step, size):
+    """Standardised images [N,3,H,W] and labels of one step, as the program's --no-augment makes them."""
+    records = [data.record(step * size + i) for i in range(size)]
+    x = torch.tensor([list(r[1:]) for r in records], dtype=torch.float64)
+    std = ((x - x.mean(1, keepdim=True)) ** 2).mean(1, keepdim=True).sqrt()
+    x = (x - x.mean(1, keepdim=True)) / torch.clamp(std, min=3072 ** -0.5)
+    return x.reshape(size, 3, 32, 32), torch.tensor([r[0] for r in records])
+
+
+def fresh(make, seed):
+    """A net in float64 whose weights are exact in float32 and whose norms are off their defaults."""
+    torch.manual_seed(seed)
+    net = make().double()
+    with torch.no_grad():
+        for name, t in net.state_dict().items():
+            if name.endswith("num_batches_tracked"):
+                continue
+            if t.dim() == 1:
+                low, high = {"weight": (0.6, 1.4), "bias": (-0.4, 0.4), "running_mean": (-0.3, 0.3), "running_var": (0.5, 2)}[name.split(".")[-1]]
+                t.uniform_(low, high)
+            t.copy_(t.float().double())
+    return net
+
+
+def flat(t):
+    return list(t.shape), t.detach().double().reshape(-1).tolist()
+
+
+def margin(make, seed, size):
+    with torch.no_grad():
+        return min(float(z.abs().min()) for z in fresh(make, seed)(batch(0, size)[0])[1])
+
+
+def write(name, seeds):
+    make, size = nets.NETS[name]
+    seed = max(range(seeds), key=lambda s: margin(make, s, size))
+    print(f"{name}: seed {seed}, smallest |input of a ReLU| in the first step {margin(make, seed, size):.2e}")
+    net, expect = fresh(make, seed), {}
+    state = lambda: {k: flat(v) for k, v in net.state_dict().items() if not k.endswith("num_batches_tracked")}
+    tensors.save(HERE / f"{name}.start.safetensors", state())
+    optimizer = torch.optim.SGD([
+        {"params": [p for n, p in net.named_parameters() if ".bn" in n or n.startswith("bn") or "downsample.1" in n], "weight_decay": 0},
+        {"params": [p for n, p in net.named_parameters() if not (".bn" in n or n.startswith("bn") or "downsample.1" in n)], "weight_decay": DECAY},
+    ], lr=LR, momentum=MOMENTUM)
+    for step in range(STEPS):
+        x, label = batch(step, size)
+        logits, _ = net(x)
+        loss = torch.nn.functional.cross_entropy(logits, label)
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0:
+            expect["loss"] = flat(loss)
+            expect["logits"] = flat(logits)
+            for n, p in net.named_parameters():
+                expect[n + ".grad"] = flat(p.grad)
+        optimizer.step()
+    expect.update({"after3:" + k: v for k, v in state().items()})
+    tensors.save(HERE / f"{name}.expect.safetensors", expect)
+
+
+for net_name in nets.NETS:
+    write(net_name, int(sys.argv[1]) if len(sys.argv) > 1 else 40)

@@ -6,7 +6,7 @@ usage: make.py [SEEDS]    tries that many seeds per net (default 40)
 import pathlib, sys
 import torch
 
-import data, nets, tensors
+import data, nets, stages, tensors
 
 HERE = pathlib.Path(__file__).parent
 LR, MOMENTUM, DECAY, STEPS = 0.05, 0.9, 2e-4, 3
@@ -21,16 +21,16 @@ def batch(step, size):
     return x.reshape(size, 3, 32, 32), torch.tensor([r[0] for r in records])
 
 
-def fresh(make, seed):
+def fresh(name, seed):
     """A net in float64 whose weights are exact in float32 and whose norms are off their defaults."""
     torch.manual_seed(seed)
-    net = make().double()
+    net = nets.net(name).double()
     with torch.no_grad():
-        for name, t in net.state_dict().items():
-            if name.endswith("num_batches_tracked"):
+        for key, t in net.state_dict().items():
+            if key.endswith("num_batches_tracked"):
                 continue
             if t.dim() == 1:
-                low, high = {"weight": (0.6, 1.4), "bias": (-0.4, 0.4), "running_mean": (-0.3, 0.3), "running_var": (0.5, 2)}[name.split(".")[-1]]
+                low, high = {"weight": (0.6, 1.4), "bias": (-0.4, 0.4), "running_mean": (-0.3, 0.3), "running_var": (0.5, 2)}[key.split(".")[-1]]
                 t.uniform_(low, high)
             t.copy_(t.float().double())
     return net
@@ -40,16 +40,15 @@ def flat(t):
     return list(t.shape), t.detach().double().reshape(-1).tolist()
 
 
-def margin(make, seed, size):
+def margin(name, seed):
     with torch.no_grad():
-        return min(float(z.abs().min()) for z in fresh(make, seed)(batch(0, size)[0])[1])
+        return min(float(z.abs().min()) for z in fresh(name, seed)(batch(0, stages.BATCH)[0])[1])
 
 
 def write(name, seeds):
-    make, size = nets.NETS[name]
-    seed = max(range(seeds), key=lambda s: margin(make, s, size))
-    print(f"{name}: seed {seed}, smallest |input of a ReLU| in the first step {margin(make, seed, size):.2e}")
-    net, expect = fresh(make, seed), {}
+    seed = max(range(seeds), key=lambda s: margin(name, s))
+    print(f"{name}: seed {seed}, smallest |input of a ReLU| in the first step {margin(name, seed):.2e}")
+    net, expect = fresh(name, seed), {}
     state = lambda: {k: flat(v) for k, v in net.state_dict().items() if not k.endswith("num_batches_tracked")}
     tensors.save(HERE / f"{name}.start.safetensors", state())
     optimizer = torch.optim.SGD([
@@ -57,7 +56,7 @@ def write(name, seeds):
         {"params": [p for n, p in net.named_parameters() if not (".bn" in n or n.startswith("bn") or "downsample.1" in n)], "weight_decay": DECAY},
     ], lr=LR, momentum=MOMENTUM)
     for step in range(STEPS):
-        x, label = batch(step, size)
+        x, label = batch(step, stages.BATCH)
         logits, _ = net(x)
         loss = torch.nn.functional.cross_entropy(logits, label)
         optimizer.zero_grad()
@@ -72,5 +71,5 @@ def write(name, seeds):
     tensors.save(HERE / f"{name}.expect.safetensors", expect)
 
 
-for net_name in nets.NETS:
+for net_name in stages.NETS:
     write(net_name, int(sys.argv[1]) if len(sys.argv) > 1 else 40)

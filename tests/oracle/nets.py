@@ -2,6 +2,8 @@
 import torch
 from torch import nn
 
+import stages
+
 
 def conv(c_in, c_out, k, stride=1):
     return nn.Conv2d(c_in, c_out, k, stride, padding=(k - 1) // 2, bias=False)
@@ -58,14 +60,6 @@ class ResNet(nn.Module):
         return self.fc(y.mean((2, 3))), seen
 
 
-def cifar_resnet8():
-    basic = lambda w, stride: ([w, w], [3, 3], stride, True)
-    return ResNet(16, [[basic(16, 1)], [basic(32, 2)], [basic(64, 2)]], 10, 1.001e-5, 0.9)
-
-
-def bottleneck():
-    return ResNet(16, [[([8, 8, 32], [1, 3, 1], 1, True), ([8, 8, 32], [1, 3, 1], 1, False)],
-                       [([16, 16, 64], [1, 3, 1], 2, True)]], 10, 1.001e-5, 0.9)
-
-
-NETS = {"cifar_resnet8": (cifar_resnet8, 4), "bottleneck": (bottleneck, 4)}  # with batch sizes
+def net(name):
+    stem, stages_of, classes = stages.NETS[name]
+    return ResNet(stem, stages_of, classes, stages.EPSILON, stages.MOMENTUM)

@@ -1,0 +1,80 @@
+/* assign-layout: choose the physical layout of every value.
+ *
+ *   before   %y = conv2d %x, %w {..} : f32[8,32,32,16]
+ *   after    %y = conv2d %x, %w {..} : f32[8,32,32,16]@nhwc
+ *
+ * Today that is one question: is a rank-4 value an image, then it has the layout that the target
+ * asks for, or a filter, then it stays K,R,S,C. Blocked layouts and the reorders between them will
+ * be decided here. Rank 4 alone does not tell: gradients and slots of filters are rank 4 too.
+ * Tests: tests/passes/assign_layout.amp */
+#include "passes/pass.h"
+
+#include <string.h>
+
+/* Whether a result is a filter when it is of rank 4: by the op, or as its first operand of rank 4.
+ */
+static bool is_filter(const Node *node) {
+  const char *kind = attr_str(node, ATTR_KIND, "");
+  switch (op_info[node->op].gen) {
+  case GEN_STATE:
+    return node->op == OP_VARIABLE && strcmp(kind, "stat") != 0;
+  case GEN_OPT:
+    return true;
+  case GEN_CONV:
+    return node->op == OP_CONV2D_WGRAD;
+  default:
+    for (int a = 0; a < node->n_args; a++)
+      if (value_resolve(node->arg[a])->type.rank == 4)
+        return value_resolve(node->arg[a])->node->mark;
+    return false;
+  }
+}
+
+static bool is_image(const Value *value) {
+  return value->type.rank == 4 && !value->node->mark;
+}
+
+/* The program fills inputs with channels last, and reshape is free in that order only. */
+static bool can_have(const Node *node, Layout layout) {
+  if (layout != LAYOUT_NCHW)
+    return true;
+  if (node->op == OP_RESHAPE)
+    return !is_image(node->result[0]) && !is_image(value_resolve(node->arg[0]));
+  return node->op != OP_INPUT || !is_image(node->result[0]);
+}
+
+/* A constant does not know what it is for, but a convolution does. */
+static void mark_const_filters(const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++) {
+    Node *node = graph->node[i];
+    if (node->op != OP_CONV2D && node->op != OP_CONV2D_DGRAD)
+      continue;
+    Value *filter = value_resolve(node->arg[1]);
+    filter->node->mark |= filter->node->op == OP_CONST;
+  }
+}
+
+static bool assign(Value *value, Layout layout) {
+  bool changed = value->layout != layout;
+  value->layout = layout;
+  return changed;
+}
+
+bool pass_assign_layout(PassContext *context, Graph *graph) {
+  const Target *target = context->target;
+  bool changed = false;
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = is_filter(graph->node[i]);
+  mark_const_filters(graph);
+  for (int i = 0; i < graph->n_nodes; i++) {
+    Node *node = graph->node[i];
+    if (!can_have(node, target->activations))
+      diag_error(context->diag, node->loc, DIAG_TARGET, "`%s` needs images in layout %s, not %s",
+                 op_info[node->op].name, layout_name[LAYOUT_NHWC],
+                 layout_name[target->activations]);
+    for (int r = 0; r < node->n_results; r++)
+      changed |=
+          assign(node->result[r], is_image(node->result[r]) ? target->activations : LAYOUT_LOGICAL);
+  }
+  return changed;
+}

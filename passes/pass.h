@@ -60,12 +60,17 @@ typedef struct PassTrace { /* what to print around passes, and where; lists as o
 } PassTrace;
 
 const PassInfo *pass_find(const char *flag, size_t len); /* NULL if there is none */
+/* The first name in a comma list that is no pass, with its length; NULL if all are. */
+const char *pass_list_unknown(const char *list, size_t *len);
 /* Runs one pass on the graphs it is for, sweeps, verifies. True if anything changed. */
 bool pass_run(const PassInfo *pass, PassContext *context, const PassTrace *trace);
 /* Runs the default pipeline, less the passes named in `skip` (comma list or NULL); with `only`, just
- * those, in the order given. Stops at the first pass that reports an error; false then. */
+ * those, in the order given (names must be known: pass_list_unknown). Stops at the first pass that reports an error; false then. */
 bool pipeline_run(PassContext *context, const char *only, const char *skip, const PassTrace *trace);
 /* One line per pass: seconds spent so far. */
 void pass_time_report(FILE *out);
+/* The pass that runs now and, in *text, the module as that pass was given it: what the driver
+ * writes as a reproducer when an internal error ends the run. NULL between passes. */
+const char *pass_current(const char **text);
 
 #endif

@@ -1,0 +1,147 @@
+/* cse: merge nodes that compute the same value.
+ *
+ *   before   %a = cast %x : f16[4]
+ *            %b = cast %x : f16[4]
+ *            %y = add %a, %b : f16[4]
+ *   after    %a = cast %x : f16[4]
+ *            %y = add %a, %a : f16[4]
+ *
+ * Same op, operands (in either order where the op commutes), attributes and types; why a precision
+ * was chosen may differ. Runs before fuse, which makes clones on purpose. Never merges inputs,
+ * variables or effects. */
+#include "passes/pass.h"
+
+#include <string.h>
+
+typedef struct Table {
+  Node **slot; /* open addressing; NULL: empty */
+  size_t cap;  /* a power of two, more than twice the nodes */
+} Table;
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+  return hash ^ hash >> 32;
+}
+
+static uint64_t mix_bytes(uint64_t hash, const void *bytes, size_t size) {
+  const unsigned char *p = bytes;
+  for (size_t i = 0; i < size; i++)
+    hash = (hash ^ p[i]) * UINT64_C(1099511628211);
+  return mix(hash, size);
+}
+
+/* A number for a value: no addresses, so that every run takes the same way. */
+static uint64_t id_of(Value *value) {
+  value = value_resolve(value);
+  return (uint64_t)value->node->order * MAX_RESULTS + (uint64_t)value->index;
+}
+
+/* The bytes that an attribute's value consists of. */
+static const void *attr_bytes(const Attr *attr, size_t *size) {
+  switch (attr_info[attr->key].kind) {
+  case ATTR_STR:
+    *size = strlen(attr->s);
+    return attr->s;
+  case ATTR_INTS:
+    *size = (size_t)attr->n * sizeof *attr->ints;
+    return attr->ints;
+  case ATTR_FLOATS:
+    *size = (size_t)attr->n * sizeof *attr->floats;
+    return attr->floats;
+  case ATTR_INT:
+    *size = sizeof attr->i;
+    return &attr->i;
+  case ATTR_FLOAT:
+    break;
+  }
+  *size = sizeof attr->f;
+  return &attr->f;
+}
+
+static bool is_swapped(const Node *node) {
+  return op_info[node->op].flags & OPF_COMMUTES && id_of(node->arg[0]) > id_of(node->arg[1]);
+}
+
+static uint64_t arg_id(const Node *node, int a) {
+  return id_of(node->arg[is_swapped(node) ? 1 - a : a]);
+}
+
+static uint64_t hash_node(const Node *node) {
+  uint64_t hash = mix((uint64_t)node->op, (uint64_t)node->n_results);
+  for (int a = 0; a < node->n_args; a++)
+    hash = mix(hash, arg_id(node, a));
+  for (int k = 0; k < node->n_attrs; k++) {
+    size_t size;
+    const void *bytes = attr_bytes(&node->attr[k], &size);
+    if (node->attr[k].key != ATTR_WHY)
+      hash = mix_bytes(mix(hash, (uint64_t)node->attr[k].key), bytes, size);
+  }
+  return mix(hash, node->n_results ? (uint64_t)node->result[0]->type.dtype : 0);
+}
+
+static bool same_attr(const Attr *a, const Attr *b) {
+  size_t size_a, size_b;
+  const void *bytes_a = attr_bytes(a, &size_a), *bytes_b = attr_bytes(b, &size_b);
+  return a->key == b->key && size_a == size_b && (!size_a || !memcmp(bytes_a, bytes_b, size_a));
+}
+
+static int skip_why(const Node *node, int k) {
+  return k < node->n_attrs && node->attr[k].key == ATTR_WHY ? k + 1 : k;
+}
+
+static bool same_attrs(const Node *a, const Node *b) {
+  int i = skip_why(a, 0), j = skip_why(b, 0);
+  for (; i < a->n_attrs && j < b->n_attrs; i = skip_why(a, i + 1), j = skip_why(b, j + 1))
+    if (!same_attr(&a->attr[i], &b->attr[j]))
+      return false;
+  return i == a->n_attrs && j == b->n_attrs;
+}
+
+static bool same_node(const Node *a, const Node *b) {
+  if (a->op != b->op || a->n_args != b->n_args || a->n_results != b->n_results)
+    return false;
+  for (int i = 0; i < a->n_args; i++)
+    if (arg_id(a, i) != arg_id(b, i))
+      return false;
+  for (int r = 0; r < a->n_results; r++)
+    if (!type_equal(a->result[r]->type, b->result[r]->type) ||
+        a->result[r]->layout != b->result[r]->layout)
+      return false;
+  return same_attrs(a, b);
+}
+
+static bool is_mergeable(const Node *node) {
+  return !(op_info[node->op].flags & OPF_EFFECT) && node->op != OP_INPUT &&
+         node->op != OP_VARIABLE && node->n_results > 0;
+}
+
+/* The slot of an equal node, or the empty one where this node goes. */
+static Node **probe(const Table *table, const Node *node) {
+  size_t i = (size_t)hash_node(node) & (table->cap - 1);
+  while (table->slot[i] && !same_node(table->slot[i], node))
+    i = (i + 1) & (table->cap - 1);
+  return &table->slot[i];
+}
+
+static bool merge_one(const Table *table, Node *node) {
+  Node **same = probe(table, node);
+  if (!*same) {
+    *same = node;
+    return false;
+  }
+  for (int r = 0; r < node->n_results; r++)
+    value_replace(node->result[r], (*same)->result[r]);
+  return true;
+}
+
+bool pass_cse(PassContext *context, Graph *graph) {
+  bool changed = false;
+  Table table = {.cap = 16};
+  while (table.cap <= 2 * (size_t)graph->n_nodes)
+    table.cap *= 2;
+  table.slot = arena_alloc(context->scratch, table.cap * sizeof *table.slot);
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (is_mergeable(graph->node[i]))
+      changed |= merge_one(&table, graph->node[i]);
+  return changed;
+}

@@ -1,0 +1,80 @@
+#include "passes/edit.h"
+
+#include <string.h>
+
+bool graph_rewrite(Graph *graph, RewriteFn *rule, void *user) {
+  Node **old = graph->node;
+  int n = graph->n_nodes;
+  bool changed = false;
+  graph->node = NULL;
+  graph->n_nodes = graph->cap_nodes = 0;
+  for (int i = 0; i < n; i++) {
+    changed |= rule(user, graph, old[i]);
+    old[i]->order = graph->n_nodes;
+    arena_push(graph->arena, graph->node, graph->n_nodes, graph->cap_nodes, old[i]);
+  }
+  return changed;
+}
+
+void value_take_over(Graph *graph, Value *old, Value *with) {
+  const char *name = old->name;
+  graph_rename(graph, old, graph_fresh_name(graph, name_with(graph, name, "old")));
+  graph_rename(graph, with, name);
+  value_replace(old, with);
+}
+
+const char *name_with(Graph *graph, const char *name, const char *suffix) {
+  return arena_printf(graph->arena, "%s.%s", name, suffix);
+}
+
+Node *graph_output(const Graph *graph, const char *name) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_OUTPUT &&
+        strcmp(attr_str(graph->node[i], ATTR_NAME, ""), name) == 0)
+      return graph->node[i];
+  return NULL;
+}
+
+Value *graph_output_add(Graph *graph, Value *value, const char *name) {
+  Node *node = graph_append(graph, OP_OUTPUT, value->node->loc, 1, &value);
+  attr_set_str(graph, node, ATTR_NAME, name);
+  node_finish(graph, node, name, 0, NULL);
+  return value;
+}
+
+void graph_update_add(Graph *graph, Value *variable, Value *now, Value *pred) {
+  Value *args[] = {variable, now, pred};
+  Node *node = graph_append(graph, OP_UPDATE, variable->node->loc, pred ? 3 : 2, args);
+  node_finish(graph, node, variable->name, 0, NULL);
+}
+
+Value *graph_variable_add(Graph *graph, const char *name, const char *kind, TensorType type,
+                          double value) {
+  Node *node = graph_append(graph, OP_VARIABLE, (SrcLoc){0}, 0, NULL);
+  attr_set_str(graph, node, ATTR_KIND, kind);
+  attr_set_str(graph, node, ATTR_INIT, value == 0 ? "zeros" : "constant");
+  if (value != 0)
+    attr_set_floats(graph, node, ATTR_INIT_ARGS, &value, 1);
+  return node_finish(graph, node, name, 1, &type);
+}
+
+bool node_is_param(const Node *node) {
+  return node->op == OP_VARIABLE && strcmp(attr_str(node, ATTR_KIND, ""), "param") == 0 &&
+         dtype_info[node->result[0]->type.dtype].is_float;
+}
+
+Value *param_grad(const Graph *graph, const Value *param) {
+  Value *grad = graph_find(graph, arena_printf(graph->arena, "%s.grad", param->name));
+  if (!grad || !dtype_info[grad->type.dtype].is_float ||
+      !type_equal(type_with(grad->type, param->type.dtype), param->type))
+    return NULL;
+  return grad;
+}
+
+bool list_has(const char *list, const char *word) {
+  size_t len = strlen(word);
+  for (; *list; list += strcspn(list, ","), list += *list == ',')
+    if (strcspn(list, ",") == len && memcmp(list, word, len) == 0)
+      return true;
+  return false;
+}

@@ -1,0 +1,31 @@
+/* What several passes do to a graph and its neighbours in ir.h do not offer. */
+#ifndef AMPCC_PASSES_EDIT_H
+#define AMPCC_PASSES_EDIT_H
+
+#include "ir/ir.h"
+
+/* Visits every node once, in order; nodes that the rule appends land in front of the node it is
+ * visiting. The rule returns whether it changed anything, and so does graph_rewrite. Linear. */
+typedef bool RewriteFn(void *user, Graph *graph, Node *node);
+bool graph_rewrite(Graph *graph, RewriteFn *rule, void *user);
+
+/* Makes `with` what `old` was: value_replace, and the name goes over. */
+void value_take_over(Graph *graph, Value *old, Value *with);
+/* "NAME.SUFFIX" in the graph's arena. */
+const char *name_with(Graph *graph, const char *name, const char *suffix);
+
+/* The `output` node of that name; NULL if there is none. */
+Node *graph_output(const Graph *graph, const char *name);
+Value *graph_output_add(Graph *graph, Value *value, const char *name); /* returns `value` */
+void graph_update_add(Graph *graph, Value *variable, Value *now, Value *pred); /* pred: or NULL */
+/* Appends a variable of that kind; `value` is its initial value in every element. */
+Value *graph_variable_add(Graph *graph, const char *name, const char *kind, TensorType type,
+                          double value);
+/* A trainable variable: kind param, of a float type. */
+bool node_is_param(const Node *node);
+/* The gradient of a parameter, by name (PARAM.grad, of the parameter's shape); NULL if none. */
+Value *param_grad(const Graph *graph, const Value *param);
+/* Is `word` in the comma list? */
+bool list_has(const char *list, const char *word);
+
+#endif

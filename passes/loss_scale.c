@@ -1,0 +1,110 @@
+/* loss-scale: start the gradients at the loss scale instead of 1, and test them.
+ *
+ *   before   %l.grad = const {value=1.0} : f32[]
+ *   after    %loss_scale = variable {kind="scale", init="constant", init_args=[32768.0]} : f32[]
+ *            ... every gradient is now the loss scale times as large ...
+ *            %finite = all_finite %w.grad, %b.grad : bool[]
+ *            output %finite {name="finite"}
+ *            %s, %g = loss_scale_update %loss_scale, %good_steps, %finite {...} : f32[], i32[]
+ *            update %loss_scale, %s
+ *            update %good_steps, %g
+ *
+ * A fixed scale has no good_steps and no update, but the same test. Runs after autodiff and before
+ * optimizer, which divides by the scale and gates its updates by %finite. Never scales a value that
+ * is not a gradient: the output "loss" stays what it is. */
+#include "passes/edit.h"
+#include "passes/pass.h"
+
+#include <string.h>
+
+static LossScaleMode mode_of(const CompileOptions *options) {
+  if (options->loss_scale != LOSS_SCALE_AUTO)
+    return options->loss_scale;
+  return options->dtype == DT_F16 ? LOSS_SCALE_DYNAMIC : LOSS_SCALE_NONE;
+}
+
+/* The constant 1 that autodiff starts from, or NULL. */
+static Value *find_seed(const Graph *graph) {
+  const Node *output = graph_output(graph, "loss");
+  Value *seed = output ? param_grad(graph, output->arg[0]) : NULL;
+  return seed && seed->node->op == OP_CONST && seed->type.rank == 0 ? seed : NULL;
+}
+
+/* The seed's node becomes the scale (cast to the loss's type); the variable moves to the front. */
+static Value *seed_scale(Graph *graph, Value *seed, double init) {
+  Value *scale = graph_variable_add(graph, "loss_scale", "scale", type_scalar(DT_F32), init);
+  graph_move_tail(graph, 1, 0);
+  if (seed->type.dtype == DT_F32) {
+    value_replace(seed, scale);
+    return scale;
+  }
+  seed->node->op = OP_CAST;
+  seed->node->n_attrs = 0;
+  seed->node->n_args = 1;
+  seed->node->arg[0] = scale;
+  return scale;
+}
+
+/* All gradients at once: one bool decides about every update of the step. */
+static Value *test_finite(PassContext *context, Graph *graph) {
+  Value **grads = NULL;
+  int n = 0, cap = 0;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    Value *grad = NULL;
+    if (node_is_param(graph->node[i]))
+      grad = param_grad(graph, graph->node[i]->result[0]);
+    if (grad)
+      arena_push(context->scratch, grads, n, cap, grad);
+  }
+  if (!n)
+    return NULL;
+  return graph_op(graph, OP_ALL_FINITE, "finite", (SrcLoc){0}, n, grads);
+}
+
+static void update_scale(const CompileOptions *options, Graph *graph, Value *scale, Value *finite) {
+  Value *good = graph_variable_add(graph, "good_steps", "scale", type_scalar(DT_I32), 0);
+  Value *args[] = {scale, good, finite};
+  Node *node = graph_append(graph, OP_LOSS_SCALE_UPDATE, (SrcLoc){0}, 3, args);
+  attr_set_float(graph, node, ATTR_GROWTH, options->scale_growth);
+  attr_set_float(graph, node, ATTR_BACKOFF, options->scale_backoff);
+  attr_set_int(graph, node, ATTR_INTERVAL, options->scale_interval);
+  attr_set_float(graph, node, ATTR_MIN, options->scale_min);
+  attr_set_float(graph, node, ATTR_MAX, options->scale_max);
+  node_finish(graph, node, "loss_scale.new", 2, NULL);
+  graph_rename(graph, node->result[1], graph_fresh_name(graph, "good_steps.new"));
+  graph_update_add(graph, scale, node->result[0], NULL);
+  graph_update_add(graph, good, node->result[1], NULL);
+}
+
+/* A graph that has been through this pass has a variable of kind scale. In any other the names are
+ * reserved. */
+static bool is_ready(Diag *diag, const Graph *graph) {
+  static const char *const reserved[] = {"loss_scale", "good_steps"};
+  int errors = diag->n_errors;
+  const Node *output = graph_output(graph, "finite");
+  for (int i = 0; i < 2; i++) {
+    const Value *value = graph_find(graph, reserved[i]);
+    if (value && strcmp(attr_str(value->node, ATTR_KIND, ""), "scale") == 0)
+      return false;
+    if (value)
+      diag_error(diag, value->node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", reserved[i]);
+  }
+  if (output)
+    diag_error(diag, output->loc, DIAG_MODEL_NAME, "the name `finite` is reserved");
+  return diag->n_errors == errors;
+}
+
+bool pass_loss_scale(PassContext *context, Graph *graph) {
+  LossScaleMode mode = mode_of(context->options);
+  Value *seed = find_seed(graph);
+  if (mode == LOSS_SCALE_NONE || !seed || !is_ready(context->diag, graph))
+    return false;
+  Value *finite = test_finite(context, graph);
+  if (!finite)
+    return false;
+  Value *scale = seed_scale(graph, seed, context->options->scale_init);
+  graph_output_add(graph, finite, "finite");
+  if (mode == LOSS_SCALE_DYNAMIC)
+    update_scale(context->options, graph, scale, finite);
+  return true;
+}

@@ -1,0 +1,142 @@
+/* What surrounds every pass: which graphs it is for, sweep, verification, dumps, timing, and the
+ * text that a reproducer is made of. */
+#include "passes/pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const PassInfo pass_info[] = {
+#define PASS(id, flag, scope, from, to, summary)                                                   \
+  {flag, pass_##id, PASS_##scope, STAGE_##from, STAGE_##to, summary},
+#include "passes/passes.def"
+};
+enum { N_PASSES = (int)(sizeof pass_info / sizeof pass_info[0]) };
+const int n_passes = N_PASSES;
+
+/* The compiler runs one pass at a time, and the handler of SIGABRT has no other way to it. */
+static double seconds[N_PASSES];
+static struct {
+  const char *flag;
+  char *text;
+} current;
+
+void compile_options_default(CompileOptions *options) {
+  *options = (CompileOptions){
+      .dtype = DT_F32,
+      .loss_scale = LOSS_SCALE_AUTO,
+      .scale_init = 0x1p15,
+      .scale_growth = 2,
+      .scale_backoff = 0.5,
+      .scale_min = 1,
+      .scale_max = 0x1p127,
+      .scale_interval = 2000,
+  };
+}
+
+const PassInfo *pass_find(const char *flag, size_t len) {
+  for (int i = 0; i < n_passes; i++)
+    if (strlen(pass_info[i].flag) == len && memcmp(pass_info[i].flag, flag, len) == 0)
+      return &pass_info[i];
+  return NULL;
+}
+
+const char *pass_list_unknown(const char *list, size_t *len) {
+  for (; *list; list += *len + (list[*len] == ',')) {
+    *len = strcspn(list, ",");
+    if (!pass_find(list, *len))
+      return list;
+  }
+  return NULL;
+}
+
+const char *pass_current(const char **text) {
+  if (current.flag)
+    *text = current.text;
+  return current.flag;
+}
+
+static void remember(const PassInfo *pass, const Module *module) {
+  size_t size;
+  FILE *out = open_memstream(&current.text, &size);
+  CHECK(out, "out of memory");
+  module_print(module, out);
+  fclose(out);
+  current.flag = pass->flag;
+}
+
+static void forget(void) {
+  current.flag = NULL;
+  free(current.text);
+  current.text = NULL;
+}
+
+/* Is `flag` in the comma list, or the list "all"? */
+static bool is_listed(const char *list, const char *flag) {
+  size_t len = strlen(flag);
+  if (!list)
+    return false;
+  if (strcmp(list, "all") == 0)
+    return true;
+  for (; *list; list += strcspn(list, ","), list += *list == ',')
+    if (strcspn(list, ",") == len && memcmp(list, flag, len) == 0)
+      return true;
+  return false;
+}
+
+static bool is_for(const PassInfo *pass, const Graph *graph) {
+  if (pass->scope == PASS_TRAIN && strcmp(graph->name, "train") != 0)
+    return false;
+  return pass->from <= graph->stage && graph->stage <= pass->to;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void dump(const PassTrace *trace, const char *when, const char *flag, const Module *module) {
+  fprintf(trace->out, "// %s %s\n", when, flag);
+  module_print(module, trace->out);
+}
+
+/* The pass on each graph that it is for; graphs that it adds are not visited. */
+static bool run_graphs(const PassInfo *pass, PassContext *context) {
+  Module *module = context->module;
+  bool changed = false;
+  int n = module->n_graphs, errors = context->diag->n_errors;
+  for (int i = 0; i < n && context->diag->n_errors == errors; i++)
+    if (is_for(pass, module->graph[i]))
+      changed |= pass->run(context, module->graph[i]);
+  if (context->diag->n_errors != errors)
+    return changed; /* a pass that reports may leave its graph half done */
+  for (int i = 0; i < module->n_graphs; i++)
+    graph_sweep(module->graph[i]);
+  module_verify(module, pass->flag);
+  return changed;
+}
+
+bool pass_run(const PassInfo *pass, PassContext *context, const PassTrace *trace) {
+  if (trace && is_listed(trace->print_before, pass->flag))
+    dump(trace, "before", pass->flag, context->module);
+  remember(pass, context->module);
+  double start = now();
+  bool changed = run_graphs(pass, context);
+  seconds[pass - pass_info] += now() - start;
+  forget();
+  arena_free(context->scratch);
+  context->scratch = arena_new();
+  if (changed && trace && is_listed(trace->print_after, pass->flag))
+    dump(trace, "after", pass->flag, context->module);
+  return changed;
+}
+
+void pass_time_report(FILE *out) {
+  double sum = 0;
+  for (int i = 0; i < n_passes; i++) {
+    fprintf(out, "%9.4f s  %s\n", seconds[i], pass_info[i].flag);
+    sum += seconds[i];
+  }
+  fprintf(out, "%9.4f s  all passes\n", sum);
+}

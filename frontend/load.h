@@ -1,0 +1,18 @@
+/* A model file of any form -> Module. */
+#ifndef AMPCC_FRONTEND_LOAD_H
+#define AMPCC_FRONTEND_LOAD_H
+
+#include "frontend/import.h"
+
+typedef enum ModelForm { MODEL_PB, MODEL_PBTXT, MODEL_AMP } ModelForm;
+
+/* By the file's ending, else by its first bytes. */
+ModelForm model_form(const char *path, const char *bytes, size_t size);
+/* `path` may be "-" for standard input. NULL after reporting at least one error through diag;
+ * sets diag->source for text forms. */
+Module *model_load(Arena *arena, const char *path, Overrides overrides, Diag *diag);
+/* The same for a file in memory; `bytes[size]` is NUL. */
+Module *model_read(Arena *arena, const char *file, ModelForm form, const char *bytes, size_t size,
+                   Overrides overrides, Diag *diag);
+
+#endif

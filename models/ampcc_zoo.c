@@ -1,0 +1,175 @@
+/* ampcc-zoo: writes a model of the zoo as ModelDef, in binary or text form. */
+#include "frontend/pbtext.h"
+#include "models/zoo.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: ampcc-zoo NAME [-o FILE] [options]\n"
+    "       ampcc-zoo --list\n\n"
+    "Writes the model NAME for ampcc.\n\n"
+    "  -o FILE            .pbtxt: protobuf's text form, else binary; `-` or nothing: standard output\n"
+    "  --text             the text form whatever FILE is called\n"
+    "  --classes=N        number of classes, instead of the family's own\n"
+    "  --bn-momentum=X    momentum of the moving statistics, instead of the family's own\n"
+    "  --list             every name, with what it is\n"
+    "  -h, --help         this text\n";
+
+/* ---- names ---- */
+
+static int size_at(const ZooFamily *family, int i) { /* 0 after the last */
+  if (family->sizes)
+    return family->sizes[i];
+  int size = family->first + i * family->step;
+  return size <= family->last ? size : 0;
+}
+
+static const char *member_name(Arena *arena, const ZooFamily *family, int size) {
+  return size ? arena_printf(arena, "%s%d%s", family->prefix, size, family->suffix)
+              : family->prefix;
+}
+
+/* Calls `visit` for every member until it returns true. */
+typedef bool Visit(const ZooFamily *family, int size, const char *name, void *data);
+
+static bool visit_members(Arena *arena, Visit *visit, void *data) {
+  for (int f = 0; f < n_zoo_families; f++) {
+    const ZooFamily *family = &zoo_family[f];
+    bool single = !family->sizes && !family->first;
+    for (int i = 0; single ? i < 1 : size_at(family, i) > 0; i++) {
+      int size = single ? 0 : size_at(family, i);
+      if (visit(family, size, member_name(arena, family, size), data))
+        return true;
+    }
+  }
+  return false;
+}
+
+static bool print_member(const ZooFamily *family, int size, const char *name, void *data) {
+  (void)size, (void)data;
+  printf("%-24s %s\n", name, family->summary);
+  return false;
+}
+
+typedef struct Search {
+  const char *name;
+  const ZooFamily *family;
+  int size;
+} Search;
+
+static bool match_member(const ZooFamily *family, int size, const char *name, void *data) {
+  Search *search = data;
+  if (strcmp(name, search->name))
+    return false;
+  search->family = family;
+  search->size = size;
+  return true;
+}
+
+/* ---- output ---- */
+
+static bool write_model(const Ampcc__ModelDef *model, bool text, FILE *out) {
+  if (text) {
+    pbtext_print(&model->base, out);
+  } else {
+    size_t size = ampcc__model_def__get_packed_size(model);
+    uint8_t *bytes = malloc(size);
+    if (!bytes)
+      return false;
+    ampcc__model_def__pack(model, bytes);
+    fwrite(bytes, 1, size, out);
+    free(bytes);
+  }
+  return fflush(out) == 0 && !ferror(out);
+}
+
+/* Under a temporary name, then renamed. */
+static int write_file(Arena *arena, const Ampcc__ModelDef *model, const char *path, bool text) {
+  char *temporary = arena_printf(arena, "%s.XXXXXX", path);
+  int fd = mkstemp(temporary);
+  FILE *out = fd < 0 ? NULL : fdopen(fd, "wb");
+  bool ok = out && write_model(model, text, out);
+  if (out && fclose(out))
+    ok = false;
+  if (ok && chmod(temporary, 0644) == 0 && rename(temporary, path) == 0)
+    return 0;
+  fprintf(stderr, "ampcc-zoo: cannot write `%s`: %s\n", path, strerror(errno));
+  if (out)
+    unlink(temporary);
+  return 3;
+}
+
+/* ---- command line ---- */
+
+typedef struct Arguments {
+  const char *name, *output;
+  bool text, list, help;
+  ZooOptions zoo;
+} Arguments;
+
+static bool parse_number(const char *text, double low, double high, double *out) {
+  char *end;
+  *out = strtod(text, &end);
+  return end != text && !*end && *out >= low && *out <= high;
+}
+
+static bool parse_one(Arguments *args, int argc, char **argv, int *i) {
+  const char *arg = argv[*i];
+  double number;
+  if (!strcmp(arg, "-h") || !strcmp(arg, "--help"))
+    return args->help = true;
+  if (!strcmp(arg, "--list"))
+    return args->list = true;
+  if (!strcmp(arg, "--text"))
+    return args->text = true;
+  if (!strcmp(arg, "-o") && *i + 1 < argc)
+    return args->output = argv[++*i], true;
+  if (!strncmp(arg, "--classes=", 10) && parse_number(arg + 10, 2, 1 << 20, &number))
+    return args->zoo.classes = (int64_t)number, true;
+  if (!strncmp(arg, "--bn-momentum=", 14) && parse_number(arg + 14, 0, 1, &number))
+    return args->zoo.bn_momentum = number, true;
+  if (*arg == '-' || args->name)
+    return false;
+  return args->name = arg, true;
+}
+
+static int run(Arena *arena, const Arguments *args) {
+  Search search = {.name = args->name};
+  if (!visit_members(arena, match_member, &search)) {
+    fprintf(stderr, "ampcc-zoo: no model `%s`; --list names them all\n", args->name);
+    return 1;
+  }
+  Builder *b = builder_new(arena, args->name);
+  search.family->build(b, search.size, args->zoo);
+  const char *path = args->output ? args->output : "-";
+  size_t length = strlen(path);
+  bool text = args->text || (length > 6 && !strcmp(path + length - 6, ".pbtxt"));
+  if (strcmp(path, "-"))
+    return write_file(arena, b->model, path, text);
+  return write_model(b->model, text, stdout) ? 0 : 3;
+}
+
+int main(int argc, char **argv) {
+  Arguments args = {.zoo = {.bn_momentum = -1}};
+  for (int i = 1; i < argc; i++)
+    if (!parse_one(&args, argc, argv, &i)) {
+      fprintf(stderr, "ampcc-zoo: unexpected argument `%s`; see --help\n", argv[i]);
+      return 2;
+    }
+  if (!args.help && !args.list && !args.name)
+    return fputs(usage, stderr), 2;
+  Arena *arena = arena_new();
+  int status = 0;
+  if (args.help)
+    fputs(usage, stdout);
+  else if (args.list)
+    visit_members(arena, print_member, NULL);
+  else
+    status = run(arena, &args);
+  arena_free(arena);
+  return status;
+}

@@ -1,0 +1,10 @@
+/* The small residual network of He et al., section 4.2, shared by the 32x32 and 28x28 families. */
+#ifndef AMPCC_MODELS_CIFAR_CIFAR_H
+#define AMPCC_MODELS_CIFAR_CIFAR_H
+
+#include "models/resnet/blocks.h"
+
+/* size = 6n+2; `x` is the image. Constants as set on the builder. */
+void build_small_resnet(Builder *b, Tensor x, int size, int version, int64_t classes);
+
+#endif

@@ -1,0 +1,33 @@
+/* The zoo: families of models, each a builder in a folder of its own. */
+#ifndef AMPCC_MODELS_ZOO_H
+#define AMPCC_MODELS_ZOO_H
+
+#include "models/builder.h"
+
+typedef struct ZooOptions {
+  int64_t classes;    /* 0: the family's own number */
+  double bn_momentum; /* negative: the family's own */
+} ZooOptions;
+
+/* Builds the member of this size; families without sizes get 0. */
+typedef void ZooBuild(Builder *b, int size, ZooOptions options);
+
+typedef struct ZooFamily {
+  const char *prefix, *suffix; /* a member is called PREFIX SIZE SUFFIX */
+  int first, last, step;       /* sizes; first = 0: a family of one, called PREFIX */
+  const int *sizes;            /* instead of first..last, ends in 0; or NULL */
+  ZooBuild *build;
+  const char *summary;
+} ZooFamily;
+
+extern const ZooFamily zoo_family[];
+extern const int n_zoo_families;
+
+ZooBuild build_resnet_v1, build_resnet_v2;             /* resnet/resnet.c */
+ZooBuild build_resnet_tv;                              /* torchvision/torchvision.c */
+ZooBuild build_cifar_v1, build_cifar_v2;               /* cifar/cifar.c */
+ZooBuild build_fashion_v1, build_fashion_v2;           /* fashion/fashion.c */
+ZooBuild build_lenet5;                                 /* lenet5/lenet5.c */
+ZooBuild build_mlp;                                    /* mlp/mlp.c */
+
+#endif

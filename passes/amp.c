@@ -30,9 +30,7 @@ typedef struct Amp {
 
 /* Node i has vertices 2*i (its T) and 2*i+1 (the types that it keeps). */
 static int operand_vertex(const Node *node, int i) {
-  AmpPort port = amp_operand(node->op, i);
-  bool keeps = port == AMP_PORT_SCALAR ? node->arg[i]->type.rank == 0 : port != AMP_PORT_T;
-  return 2 * node->mark + keeps;
+  return 2 * node->mark + !amp_is_t(node, i);
 }
 
 static int result_vertex(const Value *value) {
@@ -138,7 +136,8 @@ static void retype(Amp *amp, Value *value) {
 static const char *why(const Amp *amp, const Node *node) {
   const Value *twin = twin_of(amp, node);
   const char *same = twin ? attr_str(twin->node, ATTR_WHY, NULL) : NULL;
-  return same ? same : amp_why(amp->graph, &amp->problem, amp->verdict, 2 * node->mark);
+  int vertex = 2 * node->mark + (type_of_t(node) == DT_COUNT);
+  return same ? same : amp_why(amp->graph, &amp->problem, amp->verdict, vertex);
 }
 
 /* Gives converted results their type, and every op of a class its reason. */
@@ -148,7 +147,7 @@ static void retype_all(Amp *amp) {
     if (node->op == OP_CAST && node->result[0]->type.dtype == DT_F32 &&
         settles_low(amp, node->result[0]))
       retype(amp, node->result[0]);
-    if (amp->problem.vertex[2 * i].amp == AMP_NONE || type_of_t(node) == DT_COUNT)
+    if (amp->problem.vertex[2 * i].amp == AMP_NONE)
       continue;
     attr_set_str(amp->graph, node, ATTR_WHY, why(amp, node));
     for (int r = 0; r < node->n_results && is_converted(amp, 2 * i); r++)

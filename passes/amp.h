@@ -12,14 +12,18 @@ typedef enum AmpPort {
   AMP_PORT_WIDEN = 'W',
 } AmpPort;
 
+typedef enum AmpNarrow { AMP_OTHER, AMP_SELECTS, AMP_ROUNDS } AmpNarrow;
+
 typedef struct AmpPorts {
   const char *operands, *results;
-  bool selects;
+  AmpNarrow narrow;
 } AmpPorts;
 
 extern const AmpPorts amp_ports[OP_COUNT];
 AmpPort amp_operand(OpKind op, int i);
 AmpPort amp_result(OpKind op, int i);
+/* Does operand a of this node have the chosen type? (S depends on its rank.) */
+bool amp_is_t(const Node *node, int a);
 
 /* amp_why.c: class and chain of reasons, in the graph's arena, e.g. "infer: between conv1 and
  * conv2". Node i of the graph has the vertices 2*i, its T, and 2*i+1, the types that it keeps. */
@@ -31,8 +35,8 @@ bool dtype_holds(DType to, DType from);
 /* If `value` is a cast from a narrower type that loses nothing: what it casts. Else NULL. */
 Value *widened_from(Value *value);
 
-/* fold_through.c: low ops instead of  narrow(op(widen(x)))  where the op only selects */
-bool fold_through_selects(Arena *scratch, Graph *graph);
+/* fold_through.c: low ops instead of  narrow(op(widen(x))) */
+bool fold_through(Arena *scratch, Graph *graph);
 
 /* amp_report.c */
 /* Casts that cost memory traffic of their own: those that share no kernel with other code, or all

@@ -1,7 +1,7 @@
 #include "passes/amp.h"
 
 const AmpPorts amp_ports[OP_COUNT] = {
-#define AMP_PORTS(id, operands, results, selects) [OP_##id] = {operands, results, selects},
+#define AMP_PORTS(id, operands, results, narrow) [OP_##id] = {operands, results, AMP_##narrow},
 #include "passes/amp_ports.def"
 };
 
@@ -17,4 +17,10 @@ AmpPort amp_operand(OpKind op, int i) {
 
 AmpPort amp_result(OpKind op, int i) {
   return port(amp_ports[op].results, i);
+}
+
+bool amp_is_t(const Node *node, int a) {
+  AmpPort letter = amp_operand(node->op, a);
+  return letter == AMP_PORT_T ||
+         (letter == AMP_PORT_SCALAR && value_resolve(node->arg[a])->type.rank > 0);
 }

@@ -139,7 +139,7 @@ bool pass_fold_casts(PassContext *context, Graph *graph) {
       graph->node[i]->mark = i;
     again = graph_rewrite(graph, fold_one, &folder);
     graph_sweep(graph);
-    again |= fold_through_selects(context->scratch, graph);
+    again |= fold_through(context->scratch, graph);
     changed |= again;
   }
   return changed;

@@ -1,17 +1,20 @@
-/* The part of fold-casts that moves casts: an op that only selects among its operands' elements
- * (relu, reshape, max_pool, ...) gives the same in the narrow type, so where all its operands are
- * widened and all its readers narrow again (or widen themselves), the op is done narrow and the
- * casts on both sides go. Chains and joins of such ops go together or not at all. */
+/* The part of fold-casts that takes ops along: an op whose operands are all widened and whose
+ * readers all narrow again is done in the low type, and the casts on both sides go.
+ *
+ *   before   %a = cast %x : f32[8,64]              // %x : f16[8,64]
+ *            %b = reduce_mean %a {axes=[1]} : f32[8]
+ *            %c = cast %b : f16[8]
+ *   after    %b = reduce_mean %x {axes=[1]} : f16[8]
+ *
+ * Exact, since such an op computes in f32 whatever its type and rounds once (column `narrow` of
+ * amp_ports.def). What only selects (relu, reshape, max_pool) does not round at all, so chains and
+ * joins of those go together, and their readers may also be ops that widen by themselves. */
 #include "passes/amp.h"
 
 typedef struct Through {
   Graph *graph;
   DType *low; /* per node: the narrow type it could be done in; DT_COUNT: none */
 } Through;
-
-static bool is_t(const Node *node, int a) {
-  return amp_operand(node->op, a) == AMP_PORT_T;
-}
 
 /* The narrow value behind operand a, or NULL: of a widening cast, or of an op that is to be narrow.
  */
@@ -23,11 +26,13 @@ static DType narrow_type(const Through *t, const Node *node, int a) {
                                                                  : DT_COUNT;
 }
 
-/* The one narrow type of all T operands, or DT_COUNT. */
+/* The one narrow type of all T operands of an f32 op, or DT_COUNT. */
 static DType narrow_operands(const Through *t, const Node *node) {
   DType low = DT_COUNT;
+  if (node->result[0]->type.dtype != DT_F32)
+    return DT_COUNT;
   for (int a = 0; a < node->n_args; a++) {
-    if (!is_t(node, a))
+    if (!amp_is_t(node, a))
       continue;
     DType this = narrow_type(t, node, a);
     if (this == DT_COUNT || !dtype_info[this].low || (low != DT_COUNT && low != this))
@@ -37,13 +42,15 @@ static DType narrow_operands(const Through *t, const Node *node) {
   return low;
 }
 
-/* Does operand a of `reader` do as well with the value in type `low`? */
-static bool takes(const Through *t, const Node *reader, int a, DType low) {
+/* Does operand a of `reader` do as well with the result of `maker` in type `low`? */
+static bool takes(const Through *t, const Node *maker, const Node *reader, int a, DType low) {
   if (reader->op == OP_CAST)
     return reader->result[0]->type.dtype == low;
+  if (amp_ports[maker->op].narrow != AMP_SELECTS)
+    return false;
   if (amp_operand(reader->op, a) == AMP_PORT_WIDEN)
     return true;
-  return is_t(reader, a) && t->low[reader->order] == low;
+  return amp_is_t(reader, a) && t->low[reader->order] == low;
 }
 
 /* Takes back what one unfit operand or reader forbids; true if anything went. */
@@ -59,7 +66,7 @@ static bool narrow_down(Through *t) {
       const Value *value = value_resolve(node->arg[a]);
       DType *low = &t->low[value->node->order];
       if (*low != DT_COUNT && amp_result(value->node->op, value->index) == AMP_PORT_T &&
-          !takes(t, node, a, *low)) {
+          !takes(t, value->node, node, a, *low)) {
         *low = DT_COUNT;
         changed = true;
       }
@@ -68,28 +75,31 @@ static bool narrow_down(Through *t) {
   return changed;
 }
 
-static void do_narrow(Node *node, DType low) {
+static void do_narrow(Graph *graph, Node *node, DType low) {
+  const char *why = attr_str(node, ATTR_WHY, NULL);
+  if (why)
+    attr_set_str(graph, node, ATTR_WHY, arena_printf(graph->arena, "%s; casts folded", why));
   for (int a = 0; a < node->n_args; a++)
-    if (is_t(node, a) && widened_from(node->arg[a]))
+    if (amp_is_t(node, a) && widened_from(node->arg[a]))
       node->arg[a] = widened_from(node->arg[a]);
   for (int r = 0; r < node->n_results; r++)
     if (amp_result(node->op, r) == AMP_PORT_T)
       node->result[r]->type.dtype = low;
 }
 
-bool fold_through_selects(Arena *scratch, Graph *graph) {
+bool fold_through(Arena *scratch, Graph *graph) {
   Through t = {graph, arena_alloc(scratch, sizeof(DType) * ((size_t)graph->n_nodes + 1))};
   bool changed = false;
   for (int i = 0; i < graph->n_nodes; i++) {
     t.low[i] = DT_COUNT;
-    if (amp_ports[graph->node[i]->op].selects)
+    if (amp_ports[graph->node[i]->op].narrow != AMP_OTHER)
       t.low[i] = narrow_operands(&t, graph->node[i]);
   }
   while (narrow_down(&t))
     ;
   for (int i = 0; i < graph->n_nodes; i++)
     if (t.low[i] != DT_COUNT) {
-      do_narrow(graph->node[i], t.low[i]);
+      do_narrow(graph, graph->node[i], t.low[i]);
       changed = true;
     }
   return changed;

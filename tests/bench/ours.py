@@ -1,0 +1,25 @@
+"""ampcc's programs as contestants."""
+import json, os, pathlib, statistics, subprocess, sys
+
+import rounds
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
+SKIP = 2  # steps that warm up
+
+
+def step_ms(log):
+    """Median milliseconds of the steps in a JSON-lines log."""
+    lines = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
+    return 1e3 * statistics.median([line["seconds"] for line in lines if line.get("event") == "train"][SKIP:])
+
+
+def contestant(model, dtype, batch, steps, folder, flags=()):
+    """Compiles MODEL of the zoo; each run trains `steps` steps on synthetic data."""
+    stem = pathlib.Path(folder) / f"{model}_{dtype}_{batch}"
+    subprocess.run([BUILD / "models/ampcc-zoo", model, "-o", f"{stem}.pb"], check=True)
+    subprocess.run([BUILD / "frontend/ampcc", f"{stem}.pb", "-o", stem, f"--dtype={dtype}", f"--batch-size={batch}", "-q"], check=True)
+    log = f"{stem}.jsonl"
+    command = [sys.executable, "-c", "import os,sys; os.path.exists(sys.argv[1]) and os.remove(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])", log,
+               stem, "--use-synthetic-data", f"--max-train-steps={steps + SKIP}", "--log-every=1", f"--log-file={log}", "-q", "--train-epochs=1", *flags]
+    return rounds.Contestant(f"ampcc {dtype}", command, lambda out: step_ms(log))

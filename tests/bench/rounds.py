@@ -1,0 +1,74 @@
+"""Interleaved rounds of commands on an idle machine: the gate, the runs, the table."""
+import os, re, statistics, subprocess, time
+
+IDLE_SHARE = 0.08  # of one processor: what others may use before and during a run
+PATIENCE = float(os.environ.get("PATIENCE", "60"))  # seconds to wait for an idle machine
+
+
+def busy_jiffies():
+    fields = [int(v) for v in open("/proc/stat").readline().split()[1:9]]
+    return sum(fields) - fields[3] - fields[4]  # all but idle and iowait
+
+
+def wait_until_idle():
+    """Waits for a second in which nobody computes; gives up after PATIENCE."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        before = busy_jiffies()
+        time.sleep(1)
+        if (busy_jiffies() - before) / os.sysconf("SC_CLK_TCK") < IDLE_SHARE:
+            return True
+    return False
+
+
+def run(command, env=None):
+    """(stdout, peak MiB, processors that others used meanwhile); exits if the command fails."""
+    wait_until_idle()
+    before, start = busy_jiffies(), time.monotonic()
+    with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env={**os.environ, **(env or {})}) as process:
+        out = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.monotonic() - start
+    mine = usage.ru_utime + usage.ru_stime
+    others = max(0.0, (busy_jiffies() - before) / os.sysconf("SC_CLK_TCK") - mine) / wall
+    if process.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))}: exit {process.returncode}\n{out}")
+    return out, usage.ru_maxrss / 1024, others
+
+
+class Contestant:
+    """A command and how to read a step's milliseconds from what it prints."""
+
+    def __init__(self, name, command, read, env=None):
+        self.name, self.command, self.read, self.env = name, command, read, env
+        self.ms, self.mib = [], []
+
+    def play(self):
+        out, mib, others = run(self.command, self.env)
+        self.ms.append(self.read(out))
+        self.mib.append(mib)
+        print(f"  {self.name:24} {self.ms[-1]:9.1f} ms  {mib:7.0f} MiB  others used {others:.2f} cpu", flush=True)
+
+
+def read_regex(pattern):
+    return lambda out: float(re.search(pattern, out).group(1))
+
+
+def play_rounds(contestants, n_rounds):
+    for r in range(n_rounds):
+        print(f"round {r + 1} of {n_rounds}")
+        turn = r % len(contestants)
+        for c in contestants[turn:] + contestants[:turn]:
+            c.play()
+
+
+def table(contestants, base, images):
+    """Speed of each against `base`: above 1 is faster than base."""
+    print(f"\n{'':24} {'ms/step':>9} {'img/s':>8} {'MiB':>6}  speed / {base.name}: median [min..max]")
+    for c in contestants:
+        ratios = [b / m for b, m in zip(base.ms, c.ms)]
+        ms = statistics.median(c.ms)
+        print(f"{c.name:24} {ms:9.1f} {images / ms * 1e3:8.2f} {max(c.mib):6.0f}  "
+              f"{statistics.median(ratios):.3f} [{min(ratios):.3f}..{max(ratios):.3f}]")

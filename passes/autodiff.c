@@ -9,6 +9,7 @@
  *              %l.grad = const {value=1.0} : f32[]
  *              %y.grad = broadcast %l.grad {shape=[4], axes=[0]} : f32[4]
  *              %w.grad = mul %y.grad, %x : f32[4]
+ *              output %w.grad {name="w.grad"}
  *
  * Walks the forward nodes backwards and asks each one's rule (grad_*.c) for the gradients of its
  * operands; several uses of one value add up. Runs before every pass that knows gradients.
@@ -136,19 +137,19 @@ static void visit(Grad *grad, Node *node) {
     rule[node->op](grad, node, dy);
 }
 
-/* Gives a parameter's gradient its name. A value that must keep its own, the seed or the gradient
- * of another parameter, gets a twin. */
-static void name_gradient(Grad *grad, Value *param, Value *dx) {
+/* Makes a parameter's gradient an output, which keeps it alive until optimizer takes it, and gives
+ * the value its name unless it is also the gradient of another parameter. */
+static void output_gradient(Grad *grad, Value *param, Value *dx) {
   Graph *graph = grad->graph;
   const char *name = name_with(graph, param->name, "grad");
   Value *holder = graph_find(graph, name);
-  if (holder && (holder != dx || dx->node->mark))
-    graph_rename(graph, holder, graph_fresh_name(graph, name));
-  if (dx->node->mark)
-    dx = graph_op(graph, OP_IDENTITY, name, param->node->loc, 1, &dx);
-  else
+  if (holder != dx && !dx->node->mark) {
+    if (holder)
+      graph_rename(graph, holder, graph_fresh_name(graph, name));
     graph_rename(graph, dx, name);
+  }
   dx->node->mark = dx->node->n_results == 1; /* others have one result per parameter */
+  graph_output_add(graph, dx, name);
 }
 
 static void finish(Grad *grad, int n_forward) {
@@ -160,7 +161,7 @@ static void finish(Grad *grad, int n_forward) {
     Value *dx = node_is_param(node) ? *slot_of(grad, node->result[0]) : NULL;
     found += dx != NULL;
     if (dx)
-      name_gradient(grad, node->result[0], dx);
+      output_gradient(grad, node->result[0], dx);
     else if (node_is_param(node))
       diag_error(grad->diag, node->loc, DIAG_NO_GRADIENT, "the loss does not depend on %%%s",
                  node->result[0]->name);
@@ -193,8 +194,8 @@ bool pass_autodiff(PassContext *context, Graph *graph) {
     return false;
   find_params(&grad);
   if (grad.param[loss->node->order])
-    *slot_of(&grad, loss) = graph_const(graph, loss->type, 1, name_with(graph, loss->name, "grad"),
-                                        loss->node->loc);
+    *slot_of(&grad, loss) =
+        graph_const(graph, loss->type, 1, name_with(graph, loss->name, "grad"), loss->node->loc);
   for (int i = n - 1; i >= 0; i--)
     visit(&grad, graph->node[i]);
   if (context->diag->n_errors == errors)

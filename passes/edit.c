@@ -63,12 +63,32 @@ bool node_is_param(const Node *node) {
          dtype_info[node->result[0]->type.dtype].is_float;
 }
 
-Value *param_grad(const Graph *graph, const Value *param) {
-  Value *grad = graph_find(graph, arena_printf(graph->arena, "%s.grad", param->name));
-  if (!grad || !dtype_info[grad->type.dtype].is_float ||
-      !type_equal(type_with(grad->type, param->type.dtype), param->type))
+/* The parameter that an output is the gradient of, or NULL. */
+static Value *param_of_output(const Graph *graph, const Node *output) {
+  static const char suffix[] = ".grad";
+  const char *name = attr_str(output, ATTR_NAME, "");
+  size_t len = strlen(name), cut = sizeof suffix - 1;
+  if (len <= cut || strcmp(name + len - cut, suffix) != 0)
     return NULL;
-  return grad;
+  Value *param = graph_find(graph, arena_strdup(graph->arena, name, len - cut));
+  TensorType type = value_resolve(output->arg[0])->type;
+  bool fits = param && node_is_param(param->node) && dtype_info[type.dtype].is_float &&
+              type_equal(type_with(type, param->type.dtype), param->type);
+  return fits ? param : NULL;
+}
+
+int param_grads(const Graph *graph, Arena *arena, ParamGrad **out) {
+  int n = 0, cap = 0;
+  *out = NULL;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    Node *output = graph->node[i];
+    Value *param = output->op == OP_OUTPUT ? param_of_output(graph, output) : NULL;
+    if (param) {
+      ParamGrad found = {param, value_resolve(output->arg[0]), output};
+      arena_push(arena, *out, n, cap, found);
+    }
+  }
+  return n;
 }
 
 bool list_has(const char *list, const char *word) {

@@ -16,15 +16,20 @@ const char *name_with(Graph *graph, const char *name, const char *suffix);
 
 /* The `output` node of that name; NULL if there is none. */
 Node *graph_output(const Graph *graph, const char *name);
-Value *graph_output_add(Graph *graph, Value *value, const char *name); /* returns `value` */
+Value *graph_output_add(Graph *graph, Value *value, const char *name);         /* returns `value` */
 void graph_update_add(Graph *graph, Value *variable, Value *now, Value *pred); /* pred: or NULL */
 /* Appends a variable of that kind; `value` is its initial value in every element. */
 Value *graph_variable_add(Graph *graph, const char *name, const char *kind, TensorType type,
                           double value);
 /* A trainable variable: kind param, of a float type. */
 bool node_is_param(const Node *node);
-/* The gradient of a parameter, by name (PARAM.grad, of the parameter's shape); NULL if none. */
-Value *param_grad(const Graph *graph, const Value *param);
+/* Between autodiff and optimizer the gradients are outputs named PARAM.grad. */
+typedef struct ParamGrad {
+  Value *param, *grad;
+  Node *output;
+} ParamGrad;
+/* All of them in graph order; returns how many. */
+int param_grads(const Graph *graph, Arena *arena, ParamGrad **out);
 /* Is `word` in the comma list? */
 bool list_has(const char *list, const char *word);
 

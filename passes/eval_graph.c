@@ -12,8 +12,8 @@
  *              %mm.new = ema %mm, %mean, %bn_momentum : f32[C]
  *              update %mm, %mm.new
  *
- * Runs before autodiff, on the forward graph. Without per-example outputs there is no @eval, without
- * batch normalisation no @stats. Never touches what @train computes. */
+ * Runs before autodiff, on the forward graph. Without per-example outputs there is no @eval,
+ * without batch normalisation no @stats. Never touches what @train computes. */
 #include "passes/edit.h"
 #include "passes/norm.h"
 #include "passes/pass.h"

@@ -1,6 +1,6 @@
 /* Gradient rules: one function per word in the grad column of ir/ops.def. A rule gets a node and
- * dy, the gradient of the loss by the node's first result, and sends each operand that wants one its
- * gradient. It builds nodes by grad_op and its friends, which name and place them. */
+ * dy, the gradient of the loss by the node's first result, and sends each operand that wants one
+ * its gradient. It builds nodes by grad_op and its friends, which name and place them. */
 #ifndef AMPCC_PASSES_GRAD_H
 #define AMPCC_PASSES_GRAD_H
 

@@ -26,7 +26,9 @@ static LossScaleMode mode_of(const CompileOptions *options) {
 /* The constant 1 that autodiff starts from, or NULL. */
 static Value *find_seed(const Graph *graph) {
   const Node *output = graph_output(graph, "loss");
-  Value *seed = output ? param_grad(graph, output->arg[0]) : NULL;
+  if (!output)
+    return NULL;
+  Value *seed = graph_find(graph, arena_printf(graph->arena, "%s.grad", output->arg[0]->name));
   return seed && seed->node->op == OP_CONST && seed->type.rank == 0 ? seed : NULL;
 }
 
@@ -45,20 +47,15 @@ static Value *seed_scale(Graph *graph, Value *seed, double init) {
   return scale;
 }
 
-/* All gradients at once: one bool decides about every update of the step. */
+/* All gradients at once: one bool decides about every update of the step. NULL without gradients.
+ */
 static Value *test_finite(PassContext *context, Graph *graph) {
-  Value **grads = NULL;
-  int n = 0, cap = 0;
-  for (int i = 0; i < graph->n_nodes; i++) {
-    Value *grad = NULL;
-    if (node_is_param(graph->node[i]))
-      grad = param_grad(graph, graph->node[i]->result[0]);
-    if (grad)
-      arena_push(context->scratch, grads, n, cap, grad);
-  }
-  if (!n)
-    return NULL;
-  return graph_op(graph, OP_ALL_FINITE, "finite", (SrcLoc){0}, n, grads);
+  ParamGrad *list;
+  int n = param_grads(graph, context->scratch, &list);
+  Value **grads = arena_alloc(context->scratch, (size_t)(n + 1) * sizeof *grads);
+  for (int i = 0; i < n; i++)
+    grads[i] = list[i].grad;
+  return n ? graph_op(graph, OP_ALL_FINITE, "finite", (SrcLoc){0}, n, grads) : NULL;
 }
 
 static void update_scale(const CompileOptions *options, Graph *graph, Value *scale, Value *finite) {

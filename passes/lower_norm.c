@@ -1,13 +1,11 @@
 /* lower-norm: split batch normalisation and its gradient into parts that fuse with neighbours.
  *
- *   before   %y, %mean, %var = batch_norm %x, %gamma, %beta, %mm, %mv {...} : f16[..], f32[C], f32[C]
- *            %dx, %dg, %db = batch_norm_grad %dy, %x, %gamma, %mean, %var {...}
- *   after    %mean, %var = bn_stats %x : f32[C], f32[C]
- *            %scale, %shift = bn_fold %gamma, %beta, %mean, %var {...} : f32[C], f32[C]
- *            %y = affine %x, %scale, %shift : f16[..]
- *            %sdy, %sdyx = bn_grad_stats %dy, %x, %mean : f32[C], f32[C]
- *            %dg, %db, %a, %b, %c = bn_grad_fold %sdy, %sdyx, %gamma, %mean, %var {count=M, ...}
- *            %dx = affine2 %dy, %x, %a, %b, %c : f16[..]
+ *   before   %y, %mean, %var = batch_norm %x, %gamma, %beta, %mm, %mv {...} : f16[..], f32[C],
+ * f32[C] %dx, %dg, %db = batch_norm_grad %dy, %x, %gamma, %mean, %var {...} after    %mean, %var =
+ * bn_stats %x : f32[C], f32[C] %scale, %shift = bn_fold %gamma, %beta, %mean, %var {...} : f32[C],
+ * f32[C] %y = affine %x, %scale, %shift : f16[..] %sdy, %sdyx = bn_grad_stats %dy, %x, %mean :
+ * f32[C], f32[C] %dg, %db, %a, %b, %c = bn_grad_fold %sdy, %sdyx, %gamma, %mean, %var {count=M,
+ * ...} %dx = affine2 %dy, %x, %a, %b, %c : f16[..]
  *
  * batch_norm_infer has no bn_stats. Runs after the precision passes, to which batch norm is one op.
  * Every graph moves to stage lowered. Never changes a type: statistics stay f32. */
@@ -57,6 +55,10 @@ static void lower_grad(Graph *graph, Node *norm) {
   Node *made = fold(graph, norm, OP_BN_GRAD_FOLD, 5, args);
   attr_set_int(graph, made, ATTR_COUNT, norm_count(norm));
   node_finish(graph, made, named(graph, norm, "fold"), 5, NULL);
+  for (int r = 2; r < 5; r++) {
+    static const char *const factor[] = {[2] = "a", [3] = "b", [4] = "c"};
+    graph_rename(graph, made->result[r], graph_fresh_name(graph, named(graph, norm, factor[r])));
+  }
   value_take_over(graph, norm->result[1], made->result[0]);
   value_take_over(graph, norm->result[2], made->result[1]);
   Value *apply[] = {dy, x, made->result[2], made->result[3], made->result[4]};

@@ -10,7 +10,8 @@ int64_t norm_count(const Node *norm) {
 }
 
 static bool is_stat(const Value *value) {
-  return value->node->op == OP_VARIABLE && strcmp(attr_str(value->node, ATTR_KIND, ""), "stat") == 0;
+  return value->node->op == OP_VARIABLE &&
+         strcmp(attr_str(value->node, ATTR_KIND, ""), "stat") == 0;
 }
 
 bool norm_has_stats(const Graph *graph) {

@@ -1,6 +1,6 @@
 /* optimizer: update parameters, slots, moving statistics and the step, as the recipe says.
  *
- *   before   %w.grad = ...                                         // after autodiff
+ *   before   output %w.grad {name="w.grad"}
  *   after    %learning_rate = lr_schedule %global_step, %schedule : f32[]
  *            %loss_scale.inv = div %one, %loss_scale : f32[]       // or a constant 1
  *            %w.momentum = variable {kind="slot", of="w", init="zeros"} : f32[4]
@@ -10,14 +10,13 @@
  *            update %w.momentum, %w.momentum.new, %finite
  *            ... moving statistics likewise (norm.h), then %global_step
  *
- * Runs after loss-scale. Weight decay spares what the recipe or the variable's own `decay` says; what
- * it spares gets plain momentum where the recipe says LARS. Never lets a skipped step change
+ * Runs after loss-scale. Weight decay spares what the recipe or the variable's own `decay` says;
+ * what it spares gets plain momentum where the recipe says LARS. Never lets a skipped step change
  * anything: with loss scaling every update here is gated. */
+#include "ir/recipe.h"
 #include "passes/edit.h"
 #include "passes/norm.h"
 #include "passes/pass.h"
-
-#include "ir/recipe.h"
 
 #include <string.h>
 
@@ -95,8 +94,8 @@ static void set_attrs(const Optimizer *o, const Rule *rule, Node *node, double d
 }
 
 static Value *add_slot(Graph *graph, Value *param, const char *suffix) {
-  Value *slot = graph_variable_add(graph, name_with(graph, param->name, suffix), "slot",
-                                   param->type, 0);
+  Value *slot =
+      graph_variable_add(graph, name_with(graph, param->name, suffix), "slot", param->type, 0);
   attr_set_str(graph, slot->node, ATTR_OF, param->name);
   return slot;
 }
@@ -130,8 +129,8 @@ static Value *add_inverse(Graph *graph) {
   if (!scale || scale->node->op != OP_VARIABLE || !type_equal(scale->type, one->type))
     return one;
   int before = scale->node->order + 1;
-  Value *inverse = graph_op(graph, OP_DIV, "loss_scale.inv", (SrcLoc){0}, 2,
-                            (Value *[]){one, scale});
+  Value *inverse =
+      graph_op(graph, OP_DIV, "loss_scale.inv", (SrcLoc){0}, 2, (Value *[]){one, scale});
   graph_move_tail(graph, 2, before);
   return inverse;
 }
@@ -150,26 +149,33 @@ static void add_rate(Optimizer *o) {
   graph_output_add(graph, o->rate, "learning_rate");
 }
 
-static void update_params(const Optimizer *o, const Rule *rule) {
-  int n = o->graph->n_nodes;
+static void update_params(const Optimizer *o, const Rule *rule, const ParamGrad *grads, int n) {
   const Rule *plain = rule->op == OP_OPT_LARS ? rule_find("momentum") : rule;
   for (int i = 0; i < n; i++) {
-    Node *node = o->graph->node[i];
-    Value *grad = node_is_param(node) ? param_grad(o->graph, node->result[0]) : NULL;
-    if (grad)
-      update_param(o, is_spared(node) ? plain : rule, node->result[0], grad);
+    Value *param = grads[i].param;
+    update_param(o, is_spared(param->node) ? plain : rule, param, grads[i].grad);
   }
 }
 
-/* Has the graph gradients, and no update of a parameter yet? */
-static bool is_ready(const Graph *graph) {
-  bool found = false, updated = false;
-  for (int i = 0; i < graph->n_nodes; i++) {
-    const Node *node = graph->node[i];
-    found |= node_is_param(node) && param_grad(graph, node->result[0]);
-    updated |= node->op == OP_UPDATE && node_is_param(node->arg[0]->node);
-  }
-  return found && !updated;
+/* The updates have the gradients now; as outputs they are no longer wanted. */
+static void drop_outputs(Graph *graph, const ParamGrad *grads, int n) {
+  int kept = 0;
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = 0;
+  for (int i = 0; i < n; i++)
+    grads[i].output->mark = 1;
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (!graph->node[i]->mark)
+      graph->node[kept++] = graph->node[i];
+  graph->n_nodes = kept;
+}
+
+/* Is a parameter updated already? */
+static bool has_updates(const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_UPDATE && node_is_param(graph->node[i]->arg[0]->node))
+      return true;
+  return false;
 }
 
 /* What a model may get wrong: low parameters, names that are ours. */
@@ -193,7 +199,9 @@ static bool check_model(Diag *diag, const Graph *graph) {
 bool pass_optimizer(PassContext *context, Graph *graph) {
   Optimizer o = {.graph = graph, .recipe = context->module->recipe};
   const Rule *rule = rule_find(o.recipe->optimizer);
-  if (!is_ready(graph) || !check_model(context->diag, graph))
+  ParamGrad *grads;
+  int n = param_grads(graph, context->scratch, &grads);
+  if (!n || has_updates(graph) || !check_model(context->diag, graph))
     return false;
   if (!rule) {
     diag_error(context->diag, (SrcLoc){0}, DIAG_RECIPE, "unknown optimizer `%s`",
@@ -205,7 +213,8 @@ bool pass_optimizer(PassContext *context, Graph *graph) {
   add_rate(&o);
   o.inverse = add_inverse(graph);
   mark_spared(&o);
-  update_params(&o, rule);
+  update_params(&o, rule, grads, n);
+  drop_outputs(graph, grads, n);
   norm_update_stats(graph, NULL, o.finite);
   Value *next = graph_op(graph, OP_INCREMENT, "global_step.new", (SrcLoc){0}, 1, &o.step);
   graph_update_add(graph, o.step, next, o.finite);

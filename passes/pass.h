@@ -53,7 +53,8 @@ extern const int n_passes;
 #define PASS(id, flag, scope, from, to, summary) PassFn pass_##id;
 #include "passes/passes.def"
 
-typedef struct PassTrace { /* what to print around passes, and where; lists as on the command line */
+typedef struct PassTrace { /* what to print around passes, and where; lists as on the command line
+                            */
   const char *print_before, *print_after; /* comma lists of flags, "all", or NULL */
   bool time_report;
   FILE *out;
@@ -64,8 +65,9 @@ const PassInfo *pass_find(const char *flag, size_t len); /* NULL if there is non
 const char *pass_list_unknown(const char *list, size_t *len);
 /* Runs one pass on the graphs it is for, sweeps, verifies. True if anything changed. */
 bool pass_run(const PassInfo *pass, PassContext *context, const PassTrace *trace);
-/* Runs the default pipeline, less the passes named in `skip` (comma list or NULL); with `only`, just
- * those, in the order given (names must be known: pass_list_unknown). Stops at the first pass that reports an error; false then. */
+/* Runs the default pipeline, less the passes named in `skip` (comma list or NULL); with `only`,
+ * just those, in the order given (names must be known: pass_list_unknown). Stops at the first pass
+ * that reports an error; false then. */
 bool pipeline_run(PassContext *context, const char *only, const char *skip, const PassTrace *trace);
 /* One line per pass: seconds spent so far. */
 void pass_time_report(FILE *out);

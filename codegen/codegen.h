@@ -6,17 +6,19 @@
 
 typedef struct CodegenOptions {
   const CompileOptions *compile;
-  const char *cpu;       /* "x86-64-v3" (default), "x86-64-v4", "native", ...: a -march= value, checked */
-  const char *output;    /* final path */
-  const char *resource;  /* folder of libamprt.a, amprt.h, ...; NULL: beside the running ampcc */
-  const char *cc;        /* C compiler; NULL: $CC, else cc */
+  const char *cpu; /* "x86-64-v3" (default), "x86-64-v4", "native", ...: a -march= value, checked */
+  const char *output;     /* final path */
+  const char *resource;   /* folder of libamprt.a, amprt.h, ...; NULL: beside the running ampcc */
+  const char *cc;         /* C compiler; NULL: $CC, else cc */
   const char *save_temps; /* keep generated files, named after this prefix; or NULL */
-  bool verbose;          /* print the commands run */
-  bool time_report;      /* add emit, cc and ld to the time report */
+  bool verbose;           /* print the commands run */
+  bool time_report;       /* add emit, cc and ld to the time report */
 } CodegenOptions;
 
 extern const Target target_cpu; /* codegen/cpu/target.c */
 
+/* check.c: reports (E402) what the target cannot run; before the pipeline. */
+bool codegen_check(const Module *module, Diag *diag);
 /* emit_c.c: the whole program as one C text (deterministic: no paths, no times). */
 void emit_c(const Module *module, const CodegenOptions *options, FILE *out);
 /* emit_json.c, emit_dot.c: for tools and for people */

@@ -26,6 +26,8 @@ typedef struct CpuEmit {
   FILE *tables;       /* the static const args; may name functions and types */
   FunctionCache *cache;
   const CodegenOptions *options;
+  const char **library; /* names of the tables of library kernels, by slot */
+  int n_library, cap_library;
 } CpuEmit;
 
 /* cpu.c: shared by both emitters */
@@ -38,6 +40,7 @@ const char *function_intern(CpuEmit *emit, const char *stem, const char *body);
 bool value_in_state(const Value *value);
 int64_t value_at(const Value *value);
 const char *ctype_of(DType dtype);
+const char *ident_of(Arena *arena, const char *name); /* any name as part of an identifier */
 
 /* loop.c and friends: kernels without a main op (POINT, VECTOR, CHANNEL, ROW, REDUCE, OPT, UPDATE) */
 void cpu_emit_loop(CpuEmit *emit, const Kernel *kernel, KernelCall *call);
@@ -47,5 +50,13 @@ bool cpu_loop_fuses(const Node *a, const Node *b);
 /* library.c and friends: CONV, MATMUL, POOL */
 void cpu_emit_main(CpuEmit *emit, const Kernel *kernel, KernelCall *call);
 int64_t cpu_main_workspace(const Kernel *kernel);
+/* What comes before all functions, and the hooks amp_open, amp_close, amp_set_threads, amp_threads,
+ * amp_describe of AmprtProgram. */
+void cpu_emit_head(FILE *out);
+void cpu_emit_hooks(const CpuEmit *emit, FILE *out);
+
+/* pool.c */
+void cpu_emit_pool(CpuEmit *emit, const Kernel *kernel, KernelCall *call);
+int64_t cpu_pool_workspace(const Kernel *kernel);
 
 #endif

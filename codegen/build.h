@@ -1,0 +1,28 @@
+/* From C text to a program on disk, in the steps of build.c. */
+#ifndef AMPCC_CODEGEN_BUILD_H
+#define AMPCC_CODEGEN_BUILD_H
+
+#include "ir/base/arena.h"
+
+#include <stdbool.h>
+
+/* resource.c: the folder that holds libamprt.a, libamprt_dnn.a, amprt.h and dnn_rt.h: `wanted`, or
+ * the one that belongs to the running ampcc. NULL after one line on stderr. */
+const char *resource_find(Arena *arena, const char *wanted);
+
+/* spawn.c: commands without a shell. Arguments end in NULL. */
+typedef struct Command {
+  const char *const *argv;
+  const char *log; /* file for what it prints */
+  int pid;
+} Command;
+
+/* Runs all at once and waits for all. False after one line on stderr for the first that failed:
+ * `what` and the first line of its log that says `error`. */
+bool commands_run(Command *command, int n, const char *what, bool verbose);
+/* While a build is under way SIGINT and SIGTERM only end its commands; spawn_end sends again the
+ * one that came. */
+void spawn_begin(void);
+void spawn_end(void);
+
+#endif

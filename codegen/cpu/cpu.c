@@ -1,0 +1,68 @@
+#include "codegen/cpu/cpu.h"
+
+#include <string.h>
+
+typedef struct CachedFunction {
+  const char *body, *name;
+} CachedFunction;
+
+struct FunctionCache {
+  CachedFunction *function;
+  int n, cap;
+};
+
+FunctionCache *function_cache_new(Arena *arena) {
+  return arena_new_of(arena, FunctionCache);
+}
+
+static void write_with_name(FILE *out, const char *body, const char *name) {
+  for (; *body; body++)
+    if (*body == '@')
+      fputs(name, out);
+    else
+      fputc(*body, out);
+}
+
+const char *function_intern(CpuEmit *emit, const char *stem, const char *body) {
+  FunctionCache *cache = emit->cache;
+  for (int i = 0; i < cache->n; i++)
+    if (strcmp(cache->function[i].body, body) == 0)
+      return cache->function[i].name;
+  const char *name = arena_printf(emit->arena, "%s_%d", stem, cache->n);
+  CachedFunction entry = {arena_strdup(emit->arena, body, strlen(body)), name};
+  arena_push(emit->arena, cache->function, cache->n, cache->cap, entry);
+  write_with_name(emit->functions, body, name);
+  return name;
+}
+
+bool value_in_state(const Value *value) {
+  return value_storage((Value *)value)->node->op == OP_VARIABLE;
+}
+
+int64_t value_at(const Value *value) {
+  const Value *storage = value_storage((Value *)value);
+  const int64_t *at = attr_ints(storage->node, ATTR_AT, storage->node->n_results);
+  CHECK(at && at[storage->index] >= 0, "%%%s has no place", storage->name);
+  return at[storage->index];
+}
+
+const char *ctype_of(DType dtype) {
+  static const char *const text[] = {
+      [DT_F32] = "float",   [DT_F16] = "uint16_t", [DT_BF16] = "uint16_t", [DT_F64] = "double",
+      [DT_I32] = "int32_t", [DT_I64] = "int64_t",  [DT_U8] = "uint8_t",    [DT_BOOL] = "uint8_t"};
+  return text[dtype];
+}
+
+/* Letters and digits stay, `_` doubles, all others become _ and two hex digits: no two names meet.
+ */
+const char *ident_of(Arena *arena, const char *name) {
+  char *text = arena_alloc(arena, 3 * strlen(name) + 1), *to = text;
+  for (; *name; name++) {
+    unsigned char c = (unsigned char)*name;
+    if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'))
+      *to++ = (char)c;
+    else
+      to += c == '_' ? sprintf(to, "__") : sprintf(to, "_%02x", c);
+  }
+  return text;
+}

@@ -1,0 +1,160 @@
+/* Kernels of one main op, as calls into libamprt_dnn: a DnnOp in the tables, no text of their own.
+ */
+#include "codegen/cpu/library.h"
+
+#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/dnn_rt.h"
+#include "codegen/cpu/prelude_text.h"
+
+/* Scratch is planned for this many threads; with more, dnn_open adds a buffer. A constant, so that
+ * a program does not depend on the machine that compiled it. */
+enum { PLANNED_THREADS = 4 };
+
+static DnnKind kind_of(OpKind op) {
+  switch (op) {
+  case OP_CONV2D:
+    return DNN_CONV;
+  case OP_CONV2D_DGRAD:
+    return DNN_DGRAD;
+  case OP_CONV2D_WGRAD:
+    return DNN_WGRAD;
+  case OP_MATMUL:
+    return DNN_MATMUL;
+  default:
+    BUG("`%s` is no library kernel", op_info[op].name);
+  }
+}
+
+static void matmul_shape(const Node *node, DnnOp *op) {
+  const int64_t *a = node->arg[0]->type.dim, *out = node->result[0]->type.dim;
+  op->trans_a = attr_int(node, ATTR_TRANS_A, 0) != 0;
+  op->trans_b = attr_int(node, ATTR_TRANS_B, 0) != 0;
+  op->n = out[0];
+  op->k = out[1];
+  op->c = a[op->trans_a ? 0 : 1];
+}
+
+static void conv_shape(const Node *node, DnnOp *op) {
+  const Value *a = node->arg[0], *b = node->arg[1], *out = node->result[0];
+  const int64_t *x = (op->kind == DNN_DGRAD ? out : a)->type.dim;
+  const int64_t *w = (op->kind == DNN_WGRAD ? out : b)->type.dim;
+  const int64_t *y = (op->kind == DNN_CONV ? out : op->kind == DNN_DGRAD ? a : b)->type.dim;
+  const int64_t *stride = attr_ints(node, ATTR_STRIDE, 2), *pad = attr_ints(node, ATTR_PAD, 4);
+  CHECK(stride && pad, "`%s` without stride or pad", op_info[node->op].name);
+  op->n = x[0], op->h = x[1], op->w = x[2], op->c = x[3];
+  op->k = w[0], op->r = w[1], op->s = w[2];
+  op->ho = y[1], op->wo = y[2];
+  for (int i = 0; i < 2; i++)
+    op->stride[i] = stride[i];
+  for (int i = 0; i < 4; i++)
+    op->pad[i] = pad[i];
+}
+
+/* All but the places. */
+static DnnOp dnn_op(const Kernel *kernel) {
+  const Node *node = kernel_main(kernel);
+  CHECK(kernel->n_nodes == 1, "a library kernel takes one node, not %d", kernel->n_nodes);
+  DType dtype = node->result[0]->type.dtype;
+  CHECK(dtype == DT_F32 || dtype == DT_F16 || dtype == DT_BF16, "`%s` in %s",
+        op_info[node->op].name, dtype_info[dtype].name);
+  DnnOp op = {.kind = (uint8_t)kind_of(node->op), .dtype = (uint8_t)dtype};
+  if (op.kind == DNN_MATMUL)
+    matmul_shape(node, &op);
+  else
+    conv_shape(node, &op);
+  library_choose(&op);
+  return op;
+}
+
+static bool is_pool(const Kernel *kernel) {
+  return op_info[kernel_main(kernel)->op].gen == GEN_POOL;
+}
+
+int64_t cpu_main_workspace(const Kernel *kernel) {
+  static bool planned;
+  char error[300];
+  if (is_pool(kernel))
+    return cpu_pool_workspace(kernel);
+  if (!planned) {
+    dnn_plan_for(PLANNED_THREADS);
+    planned = true;
+  }
+  DnnOp op = dnn_op(kernel);
+  int64_t bytes = dnn_workspace(&op, error, sizeof error);
+  CHECK(bytes >= 0, "%s", error);
+  return bytes;
+}
+
+static const char *const kind_text[] = {"DNN_CONV", "DNN_DGRAD", "DNN_WGRAD", "DNN_MATMUL"};
+static const char *const method_text[] = {"DNN_NHWC", "DNN_BLOCK", "DNN_GEMM"};
+static const char *const dtype_text[] = {
+    [DT_F32] = "AMPRT_F32", [DT_F16] = "AMPRT_F16", [DT_BF16] = "AMPRT_BF16"};
+
+static void write_ref(FILE *out, const char *field, const Value *value) {
+  fprintf(out, "  .%s = {%lld, %d},\n", field, (long long)value_at(value), value_in_state(value));
+}
+
+static void write_op(CpuEmit *emit, const char *name, const DnnOp *op, const Node *node,
+                     const int64_t *workspace) {
+  FILE *out = emit->tables;
+  fprintf(out, "static const DnnOp %s = {\n  .kind = %s, .method = %s, .dtype = %s, .slot = %d,\n",
+          name, kind_text[op->kind], method_text[op->method], dtype_text[op->dtype],
+          emit->n_library);
+  fprintf(out, "  .n = %lld, .c = %lld, .k = %lld,", (long long)op->n, (long long)op->c,
+          (long long)op->k);
+  if (op->kind == DNN_MATMUL)
+    fprintf(out, " .trans_a = %d, .trans_b = %d,\n", op->trans_a, op->trans_b);
+  else
+    fprintf(out,
+            " .chunk = %d, .h = %lld, .w = %lld, .r = %lld, .s = %lld, .ho = %lld, .wo = %lld,\n"
+            "  .stride = {%lld, %lld}, .pad = {%lld, %lld, %lld, %lld},\n",
+            op->chunk, (long long)op->h, (long long)op->w, (long long)op->r, (long long)op->s,
+            (long long)op->ho, (long long)op->wo, (long long)op->stride[0],
+            (long long)op->stride[1], (long long)op->pad[0], (long long)op->pad[1],
+            (long long)op->pad[2], (long long)op->pad[3]);
+  write_ref(out, "a", node->arg[0]);
+  write_ref(out, "b", node->arg[1]);
+  write_ref(out, "out", node->result[0]);
+  if (workspace)
+    fprintf(out, "  .workspace = %lld, .workspace_bytes = %lld,\n", (long long)workspace[0],
+            (long long)workspace[1]);
+  fputs("};\n", out);
+}
+
+void cpu_emit_main(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
+  if (is_pool(kernel)) {
+    cpu_emit_pool(emit, kernel, call);
+    return;
+  }
+  const Node *node = kernel_main(kernel);
+  DnnOp op = dnn_op(kernel);
+  const char *name =
+      arena_printf(emit->arena, "dnn_%s_%d", ident_of(emit->arena, emit->graph->name), kernel->id);
+  write_op(emit, name, &op, node, attr_ints(kernel->node[0], ATTR_WORKSPACE, 2));
+  arena_push(emit->arena, emit->library, emit->n_library, emit->cap_library, name);
+  call->function = "dnn_run";
+  call->args = arena_printf(emit->arena, "&%s", name);
+  call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, op_info[node->op].name);
+}
+
+void cpu_emit_head(FILE *out) {
+  fputs("#include \"dnn_rt.h\"\n\n", out);
+  for (const char *const *line = cpu_prelude; *line; line++)
+    fputs(*line, out);
+}
+
+void cpu_emit_hooks(const CpuEmit *emit, FILE *out) {
+  fprintf(out, "static const DnnOp *const library[] = {\n");
+  for (int i = 0; i < emit->n_library; i++)
+    fprintf(out, "  &%s,\n", emit->library[i]);
+  fprintf(out,
+          "  NULL};\n\n"
+          "static int amp_open(const AmprtRun *run, char *error, size_t error_size) {\n"
+          "  return dnn_open(library, %d, run, error, error_size);\n"
+          "}\n"
+          "static void amp_close(void) { dnn_close(); }\n"
+          "static void amp_set_threads(int threads) { dnn_set_threads(threads); }\n"
+          "static int amp_threads(void) { return dnn_threads(); }\n"
+          "static const char *amp_describe(void) { return dnn_describe(); }\n\n",
+          emit->n_library);
+}

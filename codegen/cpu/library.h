@@ -1,0 +1,11 @@
+/* The choices of codegen/cpu/library.c, apart so that tests and measurements can reach them. */
+#ifndef AMPCC_CODEGEN_CPU_LIBRARY_H
+#define AMPCC_CODEGEN_CPU_LIBRARY_H
+
+#include "codegen/cpu/dnn_rt.h"
+
+/* Sets method and chunk of an op whose kind, dtype and shape are set: the fastest measured for its
+ * class of shapes (codegen/README.md has the numbers). */
+void library_choose(DnnOp *op);
+
+#endif

@@ -1,0 +1,181 @@
+/* What AmprtProgram says of the whole program, and main, which picks the variant for the CPU. */
+#include "codegen/emit.h"
+#include "ir/recipe.h"
+#include "passes/amp.h"
+#include "passes/memory_report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *dtype_flag(DType dtype) {
+  return dtype == DT_F16 ? "fp16" : dtype == DT_BF16 ? "bf16" : "fp32";
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text) {
+  for (; *text; text++)
+    hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+  return hash * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint64_t hash_ints(uint64_t hash, const int64_t *ints, int n) {
+  for (int i = 0; i < n; i++)
+    hash = (hash ^ (uint64_t)ints[i]) * UINT64_C(0x9e3779b97f4a7c15);
+  return hash;
+}
+
+static uint64_t hash_variable(const Node *node) {
+  const char *kind = attr_str(node, ATTR_KIND, "param");
+  if (strcmp(kind, "param") != 0 && strcmp(kind, "stat") != 0)
+    return 0;
+  TensorType type = node->result[0]->type;
+  return hash_ints(hash_text(1, node->result[0]->name), type.dim, type.rank);
+}
+
+static uint64_t hash_window(const Node *node) {
+  if (op_info[node->op].gen != GEN_CONV && op_info[node->op].gen != GEN_POOL)
+    return 0;
+  uint64_t hash =
+      hash_text(hash_text(2, op_info[node->op].name), node->loc.name ? node->loc.name : "");
+  static const struct {
+    AttrKey key;
+    int n;
+  } part[] = {{ATTR_WINDOW, 2}, {ATTR_STRIDE, 2}, {ATTR_PAD, 4}};
+  for (int i = 0; i < 3; i++) {
+    const int64_t *ints = attr_ints(node, part[i].key, part[i].n);
+    if (ints)
+      hash = hash_ints(hash, ints, part[i].n);
+  }
+  return hash;
+}
+
+/* A sum of hashes, because the order of nodes is the scheduler's and no part of the model. */
+const char *fingerprint_of(Arena *arena, const Module *module, const VariableList *variables) {
+  uint64_t sum = hash_text(3, module->recipe->name);
+  for (int i = 0; i < variables->n; i++)
+    sum += hash_variable(variables->node[i]);
+  const Graph *graph = module->graph[0];
+  for (int i = 0; i < graph->n_nodes; i++)
+    sum += hash_window(graph->node[i]);
+  return arena_printf(arena, "%016llx", (unsigned long long)sum);
+}
+
+/* The largest momentum of a moving statistic. */
+static double bn_momentum(const Module *module) {
+  double momentum = 0;
+  const Graph *graph = module->graph[0];
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    const Node *from = node->op == OP_EMA ? node->arg[2]->node : NULL;
+    double m = from && from->op == OP_CONST ? attr_float(from, ATTR_VALUE, 0) : 0;
+    if (m > momentum)
+      momentum = m;
+  }
+  return momentum;
+}
+
+/* The type of the port `name` of the first graph; rank 0 if there is none. */
+static TensorType port_type(const Module *module, OpKind op, const char *name) {
+  const Graph *graph = module->graph[0];
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    if (node->op == op && strcmp(attr_str(node, ATTR_NAME, ""), name) == 0)
+      return op == OP_INPUT ? node->result[0]->type : node->arg[0]->type;
+  }
+  return (TensorType){0};
+}
+
+static void write_text(const char *field, const char *text, FILE *out) {
+  fprintf(out, "  .%s = ", field);
+  cstring_write(out, text);
+  fputs(",\n", out);
+}
+
+static void write_report(const char *field, void (*report)(const Module *, FILE *),
+                         const Module *module, FILE *out) {
+  char *text = NULL;
+  size_t size;
+  FILE *memory = open_memstream(&text, &size);
+  CHECK(memory, "out of memory");
+  report(module, memory);
+  fclose(memory);
+  write_text(field, text, out);
+  free(text);
+}
+
+static void write_shape(const Module *module, FILE *out) {
+  TensorType image = port_type(module, OP_INPUT, "image");
+  TensorType logits = port_type(module, OP_OUTPUT, "logits");
+  fprintf(
+      out,
+      "  .batch_size = %lld, .height = %lld, .width = %lld, .channels = %lld, .n_classes = %lld,\n",
+      (long long)image.dim[0], (long long)image.dim[1], (long long)image.dim[2],
+      (long long)image.dim[3], (long long)(logits.rank ? logits.dim[logits.rank - 1] : 0));
+}
+
+void emit_program(const Module *module, const CodegenOptions *options,
+                  const VariableList *variables, FILE *out) {
+  fputs("static const AmprtProgram amp_program = {\n  .abi = AMPRT_ABI,\n", out);
+  write_text("model", module->recipe->name, out);
+  write_text("version", "ampcc " AMPCC_VERSION, out);
+  write_text("target", target_cpu.name, out);
+  write_text("dtype", dtype_flag(options->compile->dtype), out);
+  write_text("fingerprint", fingerprint_of(module->arena, module, variables), out);
+  write_shape(module, out);
+  fprintf(out,
+          "  .variable = variables, .n_variables = %d, .graph = graphs, .n_graphs = %d,\n"
+          "  .state_bytes = %lld, .recipe = settings, .n_recipe = %d, .bn_momentum = ",
+          variables->n, module->n_graphs, (long long)module->state_bytes, n_recipe_fields);
+  cdouble_write(out, bn_momentum(module));
+  fputs(",\n", out);
+  write_report("memory_plan", memory_report, module, out);
+  write_report("precision", precision_report, module, out);
+  fputs("  .open = amp_open, .close = amp_close, .set_threads = amp_set_threads,\n"
+        "  .threads = amp_threads, .describe = amp_describe,\n};\n\n",
+        out);
+}
+
+/* Instruction sets that a variant may have been compiled for: macro of the compiler, name for
+ * __builtin_cpu_supports, name for people. */
+static const char *const feature[][3] = {
+    {"__AVX2__", "avx2", "AVX2"},
+    {"__FMA__", "fma", "FMA"},
+    {"__BMI2__", "bmi2", "BMI2"},
+    {"__AVX512F__", "avx512f", "AVX-512F"},
+    {"__AVX512BW__", "avx512bw", "AVX-512BW"},
+    {"__AVX512DQ__", "avx512dq", "AVX-512DQ"},
+    {"__AVX512VL__", "avx512vl", "AVX-512VL"},
+    {"__AVX512CD__", "avx512cd", "AVX-512CD"},
+    {"__AVX512VNNI__", "avx512vnni", "AVX-512VNNI"},
+    {"__AVX512BF16__", "avx512bf16", "AVX-512BF16"},
+};
+enum { N_FEATURES = sizeof feature / sizeof *feature };
+
+void emit_variant(FILE *out) {
+  fputs("enum {\n  amp_needs = 0\n", out);
+  for (int i = 0; i < N_FEATURES; i++)
+    fprintf(out, "#ifdef %s\n              | 1 << %d\n#endif\n", feature[i][0], i);
+  fputs("};\n\nconst AmpVariant AMPCC_VARIANT = {&amp_program, amp_needs};\n", out);
+}
+
+void emit_main(FILE *out) {
+  fputs("#define V(name) extern const AmpVariant name;\nAMPCC_VARIANTS\n#undef V\n"
+        "#define V(name) &name,\n"
+        "static const AmpVariant *const variants[] = {AMPCC_VARIANTS};\n#undef V\n\n"
+        "/* The first feature that this CPU lacks, or NULL. */\n"
+        "static const char *lacks(unsigned needs) {\n  __builtin_cpu_init();\n",
+        out);
+  for (int i = 0; i < N_FEATURES; i++)
+    fprintf(out, "  if (needs & 1u << %d && !__builtin_cpu_supports(\"%s\"))\n    return \"%s\";\n",
+            i, feature[i][1], feature[i][2]);
+  fputs(
+      "  return NULL;\n}\n\n"
+      "int main(int argc, char **argv) {\n"
+      "  const char *missing = NULL;\n"
+      "  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)\n"
+      "    if (!(missing = lacks(variants[i]->needs)))\n"
+      "      return amprt_main(variants[i]->program, argc, argv);\n"
+      "  fprintf(stderr, \"%s: this program needs a CPU with %s; see --cpu of ampcc\\n\", argv[0], "
+      "missing);\n"
+      "  return 3;\n}\n",
+      out);
+}

@@ -1,0 +1,42 @@
+#include "codegen/build.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const needed[] = {"libamprt.a", "libamprt_dnn.a", "amprt.h", "dnn_rt.h"};
+
+/* NULL if the folder holds all, else what is missing. */
+static const char *missing_in(Arena *arena, const char *folder) {
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    if (access(arena_printf(arena, "%s/%s", folder, needed[i]), R_OK) != 0)
+      return needed[i];
+  return NULL;
+}
+
+const char *resource_find(Arena *arena, const char *wanted) {
+  static const char *const beside[] = {"../codegen", "../" AMPCC_LIBDIR "/ampcc", "../lib/ampcc"};
+  if (wanted) {
+    const char *missing = missing_in(arena, wanted);
+    if (!missing)
+      return wanted;
+    fprintf(stderr, "ampcc: %s: there is no %s; --resource-dir names the folder of the runtime\n",
+            wanted, missing);
+    return NULL;
+  }
+  char exe[4096];
+  ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  exe[len < 0 ? 0 : len] = '\0';
+  char *slash = strrchr(exe, '/');
+  if (slash)
+    *slash = '\0';
+  for (size_t i = 0; slash && i < sizeof beside / sizeof *beside; i++) {
+    const char *folder = arena_printf(arena, "%s/%s", exe, beside[i]);
+    if (!missing_in(arena, folder))
+      return folder;
+  }
+  fprintf(stderr,
+          "ampcc: %s: no runtime (libamprt.a) beside ampcc; name its folder with --resource-dir\n",
+          exe);
+  return NULL;
+}

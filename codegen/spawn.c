@@ -1,0 +1,119 @@
+#include "codegen/build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static volatile sig_atomic_t caught;
+static struct sigaction old_int, old_term;
+
+static void on_signal(int signal_number) {
+  caught = signal_number;
+}
+
+void spawn_begin(void) {
+  struct sigaction action = {.sa_handler = on_signal};
+  sigemptyset(&action.sa_mask);
+  caught = 0;
+  sigaction(SIGINT, &action, &old_int);
+  sigaction(SIGTERM, &action, &old_term);
+}
+
+void spawn_end(void) {
+  sigaction(SIGINT, &old_int, NULL);
+  sigaction(SIGTERM, &old_term, NULL);
+  if (caught)
+    raise(caught);
+}
+
+static int start(Command *command) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attr;
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGINT);
+  sigaddset(&defaults, SIGTERM);
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, command->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  posix_spawnattr_init(&attr);
+  posix_spawnattr_setsigdefault(&attr, &defaults);
+  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
+  int pid = 0;
+  int error =
+      posix_spawnp(&pid, command->argv[0], &actions, &attr, (char *const *)command->argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attr);
+  command->pid = error ? 0 : pid;
+  return error;
+}
+
+/* The first line of the log with "error" in it, else its first line. */
+static void log_reason(const char *path, char *reason, size_t size) {
+  char line[300];
+  reason[0] = '\0';
+  FILE *log = fopen(path, "r");
+  while (log && fgets(line, sizeof line, log)) {
+    line[strcspn(line, "\n")] = '\0';
+    bool telling = strstr(line, "error") || strstr(line, "undefined") || strstr(line, "cannot");
+    if (reason[0] == '\0' || telling)
+      snprintf(reason, size, "%s", line);
+    if (telling)
+      break;
+  }
+  if (log)
+    fclose(log);
+}
+
+static void print_command(const Command *command) {
+  fputs("ampcc:", stderr);
+  for (int i = 0; command->argv[i]; i++)
+    fprintf(stderr, " %s", command->argv[i]);
+  fputc('\n', stderr);
+}
+
+static bool finish(const Command *command, const char *what, bool quiet) {
+  int status = 0;
+  while (waitpid(command->pid, &status, 0) < 0 && errno == EINTR)
+    if (caught)
+      kill(command->pid, SIGTERM);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return true;
+  if (quiet || caught)
+    return false;
+  char reason[300];
+  log_reason(command->log, reason, sizeof reason);
+  if (WIFSIGNALED(status))
+    fprintf(stderr, "ampcc: %s: `%s` was ended by signal %d\n", what, command->argv[0],
+            WTERMSIG(status));
+  else
+    fprintf(stderr,
+            "ampcc: %s: `%s` failed: %s; -v shows the command, --save-temps keeps its input\n",
+            what, command->argv[0], reason[0] ? reason : "without a message");
+  return false;
+}
+
+bool commands_run(Command *command, int n, const char *what, bool verbose) {
+  bool good = true;
+  for (int i = 0; i < n; i++) {
+    if (verbose)
+      print_command(&command[i]);
+    int error = good ? start(&command[i]) : 0;
+    if (error)
+      fprintf(stderr, "ampcc: %s: cannot run `%s`: %s; install gcc or name a compiler with --cc\n",
+              what, command[i].argv[0], strerror(error));
+    good &= error == 0;
+  }
+  for (int i = 0; i < n; i++)
+    if (command[i].pid)
+      good &= finish(&command[i], what, !good);
+  return good && !caught;
+}

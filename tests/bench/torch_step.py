@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """usage: torch_step.py resnet50|cifar_resnet20 BATCH STEPS nchw|nhwc f32|bf16: median step in ms, PyTorch on the CPU."""
-import statistics, sys, time
+import os, statistics, sys, time
 import torch
 from torch import nn
 
@@ -43,6 +43,7 @@ def make(name):
 
 
 def main(name, batch, steps, layout, dtype):
+    torch.set_num_threads(os.cpu_count())
     net, shape, classes = make(name)
     x, label = torch.randn(int(batch), *shape), torch.randint(0, classes, (int(batch),))
     if layout == "nhwc":

@@ -1,0 +1,179 @@
+/* ampcc: model in, training program out. Exit status: 0 done, 1 the user's input, 2 usage, 3 the
+ * environment, 70 a bug of ours. */
+#include "codegen/codegen.h"
+#include "frontend/load.h"
+#include "frontend/options.h"
+#include "frontend/output.h"
+#include "frontend/reproducer.h"
+#include "passes/amp.h"
+#include "passes/memory_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- the model ---- */
+
+/* --batch-norm-momentum, for models of any form. */
+static void set_norm_momentum(Module *module, const Options *options, Diag *diag) {
+  for (int g = 0; g < module->n_graphs && options->batch_norm_momentum >= 0; g++) {
+    Graph *graph = module->graph[g];
+    if (graph->stage > STAGE_MODEL) {
+      diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
+                 "--batch-norm-momentum cannot change what is built into this graph");
+      return;
+    }
+    for (int i = 0; i < graph->n_nodes; i++)
+      if (graph->node[i]->op == OP_BATCH_NORM)
+        attr_set_float(graph, graph->node[i], ATTR_MOMENTUM, options->batch_norm_momentum);
+  }
+}
+
+static Module *load(Arena *arena, const Options *options, Diag *diag) {
+  Module *module = model_load(arena, options->model, options->overrides, diag);
+  if (!module)
+    return NULL;
+  set_norm_momentum(module, options, diag);
+  return diag->n_errors == 0 && codegen_check(module, diag) ? module : NULL;
+}
+
+/* ---- the pipeline ---- */
+
+static bool run_passes(Module *module, const Options *options, Diag *diag) {
+  Arena *scratch = arena_new();
+  PassContext context = {.module = module,
+                         .options = &options->compile,
+                         .target = &target_cpu,
+                         .diag = diag,
+                         .scratch = scratch};
+  PassTrace trace = {.print_before = options->text[OPT_print_before],
+                     .print_after = options->text[OPT_print_after],
+                     .time_report = options->text[OPT_time_report] != NULL,
+                     .out = stderr};
+  bool good = pipeline_run(&context, options->text[OPT_passes], options->text[OPT_skip], &trace);
+  arena_free(scratch);
+  return good && diag->n_errors == 0;
+}
+
+static bool is_planned(const Module *module) {
+  for (int g = 0; g < module->n_graphs; g++)
+    if (module->graph[g]->stage != STAGE_PLANNED)
+      return false;
+  return true;
+}
+
+/* ---- what comes out ---- */
+
+static void print_reports(const Module *module, const Options *options) {
+  FILE *out = strcmp(options->output, "-") ? stdout : stderr;
+  if (options->text[OPT_print_precision])
+    precision_report(module, out);
+  if (options->text[OPT_print_memory_plan])
+    memory_report(module, out);
+}
+
+static CodegenOptions codegen_options(const Options *options) {
+  const char *temps = options->text[OPT_save_temps];
+  return (CodegenOptions){.compile = &options->compile,
+                          .cpu = options->text[OPT_cpu],
+                          .output = options->output,
+                          .resource = options->text[OPT_resource_dir],
+                          .cc = options->text[OPT_cc],
+                          .save_temps = temps && !*temps ? options->output : temps,
+                          .verbose = options->text[OPT_verbose] != NULL,
+                          .time_report = options->text[OPT_time_report] != NULL};
+}
+
+static void say_done(const Module *module, const Options *options) {
+  static const char *const dtype[] = {[DT_F32] = "fp32", [DT_F16] = "fp16", [DT_BF16] = "bf16"};
+  int64_t arena = 0;
+  for (int g = 0; g < module->n_graphs; g++)
+    if (module->graph[g]->arena_bytes > arena)
+      arena = module->graph[g]->arena_bytes;
+  fprintf(stderr, "ampcc: %s: %s, %s, batch %" PRId64 ", %.1f MB of variables, %.1f MB of arena\n",
+          options->output, module->recipe->name, dtype[options->compile.dtype],
+          module->recipe->batch_size, (double)module->state_bytes / 1e6, (double)arena / 1e6);
+}
+
+static int emit_text(Arena *arena, const Module *module, const Options *options) {
+  CodegenOptions codegen = codegen_options(options);
+  Output out;
+  if (!output_open(arena, options->output, &out))
+    return EXIT_ENVIRONMENT;
+  if (options->emit == EMIT_IR)
+    module_print(module, out.file);
+  else if (options->emit == EMIT_JSON)
+    emit_json(module, out.file);
+  else if (options->emit == EMIT_DOT)
+    emit_dot(module, out.file);
+  else
+    emit_c(module, &codegen, out.file);
+  return output_close(&out) ? 0 : EXIT_ENVIRONMENT;
+}
+
+static int emit(Arena *arena, const Module *module, const Options *options, Diag *diag) {
+  bool needs_plan = options->emit == EMIT_C || options->emit == EMIT_EXE ||
+                    options->text[OPT_print_memory_plan] != NULL;
+  if (needs_plan && !is_planned(module)) {
+    diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
+               "a program needs every pass up to plan-memory; --passes or --skip left some out");
+    return EXIT_INPUT;
+  }
+  print_reports(module, options);
+  if (options->emit != EMIT_EXE)
+    return emit_text(arena, module, options);
+  CodegenOptions codegen = codegen_options(options);
+  int status = build_program(module, &codegen);
+  if (status == 0 && !options->text[OPT_quiet])
+    say_done(module, options);
+  return status;
+}
+
+static int compile(Arena *arena, const Options *options) {
+  Diag diag = {.out = stderr};
+  double start = now();
+  Module *module = load(arena, options, &diag);
+  double loaded = now();
+  reproducer_set_module(module);
+  int status = EXIT_INPUT;
+  if (module && run_passes(module, options, &diag)) {
+    if (options->text[OPT_time_report]) {
+      fprintf(stderr, "%9.4f s  import\n", loaded - start);
+      pass_time_report(stderr);
+    }
+    status = emit(arena, module, options, &diag);
+  }
+  if (diag.n_errors > 1)
+    fprintf(stderr, "%d errors\n", diag.n_errors);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  Arena *arena = arena_new();
+  Options options;
+  int status = 0;
+  if (!options_parse(arena, argc, argv, &options)) {
+    status = EXIT_USAGE;
+  } else if (options.text[OPT_help]) {
+    options_help(stdout);
+  } else if (options.text[OPT_version]) {
+    puts("ampcc " AMPCC_VERSION);
+  } else if (options.text[OPT_list_passes]) {
+    options_list_passes(stdout);
+  } else {
+    reproducer_install(&options);
+    status = compile(arena, &options);
+    reproducer_set_module(NULL);
+  }
+  arena_free(arena);
+  return status;
+}

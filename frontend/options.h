@@ -1,0 +1,47 @@
+/* The command line of ampcc. */
+#ifndef AMPCC_FRONTEND_OPTIONS_H
+#define AMPCC_FRONTEND_OPTIONS_H
+
+#include "frontend/import.h"
+#include "passes/pass.h"
+
+typedef enum OptionId {
+#define OPTION(id, ...) OPT_##id,
+#include "frontend/options.def"
+  OPTION_COUNT
+} OptionId;
+
+typedef enum OptionGroup {
+  GROUP_OUTPUT, GROUP_PROGRAM, GROUP_PASSES, GROUP_REPORTS, GROUP_TOOLS, GROUP_COUNT
+} OptionGroup;
+
+typedef struct OptionInfo {
+  const char *flag, *argument, *help;
+  char letter; /* short form, 0: none */
+  OptionGroup group;
+} OptionInfo;
+
+extern const OptionInfo option_info[OPTION_COUNT];
+
+typedef enum EmitKind { EMIT_IR, EMIT_JSON, EMIT_DOT, EMIT_C, EMIT_EXE, EMIT_COUNT } EmitKind;
+
+typedef struct Options {
+  const char *model;
+  const char *text[OPTION_COUNT]; /* as given; NULL: absent; "": a switch, or no argument */
+  Overrides overrides;
+  /* what some of the texts mean */
+  EmitKind emit;
+  const char *output;
+  CompileOptions compile;
+  double batch_norm_momentum; /* negative: as the model says */
+} Options;
+
+/* False after one line on stderr. Strings are argv's or the arena's. */
+bool options_parse(Arena *arena, int argc, char **argv, Options *out);
+void options_help(FILE *out);
+void options_list_passes(FILE *out);
+
+/* options_value.c: fills the second half of Options; false after one line on stderr */
+bool options_interpret(Options *options);
+
+#endif

@@ -1,0 +1,114 @@
+/* What the values of options mean, and which do not go together. */
+#include "frontend/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool wrong_value(OptionId id, const char *text) {
+  fprintf(stderr, "ampcc: --%s takes %s, not `%s`\n", option_info[id].flag,
+          option_info[id].argument, text);
+  return false;
+}
+
+/* The position of `text` in a list of words that ends in NULL; -1 if it is none. */
+static int word_index(const char *const *word, const char *text) {
+  for (int i = 0; word[i]; i++)
+    if (!strcmp(word[i], text))
+      return i;
+  return -1;
+}
+
+/* A finite number within [low, high]; an absent option leaves *out alone. */
+static bool read_number(const Options *options, OptionId id, double low, double high, double *out) {
+  const char *text = options->text[id];
+  if (!text)
+    return true;
+  char *end;
+  double number = strtod(text, &end);
+  if (end == text || *end || !(number >= low && number <= high))
+    return wrong_value(id, text);
+  *out = number;
+  return true;
+}
+
+static bool read_dtype(Options *options) {
+  static const char *const word[] = {"fp32", "fp16", "bf16", NULL};
+  static const DType dtype[] = {DT_F32, DT_F16, DT_BF16};
+  const char *text = options->text[OPT_dtype];
+  int i = text ? word_index(word, text) : 0;
+  if (i < 0)
+    return wrong_value(OPT_dtype, text);
+  options->compile.dtype = dtype[i];
+  return true;
+}
+
+static bool read_loss_scale(Options *options) {
+  CompileOptions *compile = &options->compile;
+  double interval = (double)compile->scale_interval;
+  if (!read_number(options, OPT_loss_scale_start, 1, compile->scale_max, &compile->scale_init) ||
+      !read_number(options, OPT_loss_scale_interval, 1, 1e15, &interval))
+    return false;
+  compile->scale_interval = (int64_t)interval;
+  const char *text = options->text[OPT_loss_scale];
+  if (!text)
+    return true;
+  if (!strcmp(text, "none"))
+    return compile->loss_scale = LOSS_SCALE_NONE, true;
+  if (!strcmp(text, "dynamic"))
+    return compile->loss_scale = LOSS_SCALE_DYNAMIC, true;
+  compile->loss_scale = LOSS_SCALE_FIXED;
+  return read_number(options, OPT_loss_scale, 0x1p-24, compile->scale_max, &compile->scale_init);
+}
+
+static bool read_output(Options *options) {
+  static const char *const word[] = {"ir", "json", "dot", "c", "exe", NULL};
+  const char *text = options->text[OPT_emit];
+  int emit = text                         ? word_index(word, text)
+             : options->text[OPT_passes] ? EMIT_IR
+                                          : EMIT_EXE;
+  if (emit < 0)
+    return wrong_value(OPT_emit, text);
+  options->emit = (EmitKind)emit;
+  options->output = options->text[OPT_output];
+  if (!options->output)
+    options->output = emit == EMIT_EXE ? "a.out" : "-";
+  if (emit == EMIT_EXE && !strcmp(options->output, "-")) {
+    fputs("ampcc: a program cannot go to standard output; give -o FILE\n", stderr);
+    return false;
+  }
+  if (!strcmp(options->output, options->model) && strcmp(options->model, "-")) {
+    fputs("ampcc: the output would overwrite the model\n", stderr);
+    return false;
+  }
+  return true;
+}
+
+static bool check_passes(const Options *options, OptionId id) {
+  const char *list = options->text[id];
+  size_t length;
+  if (!list || !strcmp(list, "all"))
+    return true;
+  const char *unknown = pass_list_unknown(list, &length);
+  if (unknown)
+    fprintf(stderr, "ampcc: --%s: unknown pass `%.*s`; see --list-passes\n", option_info[id].flag,
+            (int)length, unknown);
+  return !unknown;
+}
+
+static bool check_target(const Options *options) {
+  const char *text = options->text[OPT_target];
+  if (!text || !strcmp(text, "cpu"))
+    return true;
+  fprintf(stderr, "ampcc: unknown target `%s`: this ampcc builds for cpu\n", text);
+  return false;
+}
+
+bool options_interpret(Options *options) {
+  if (options->text[OPT_print_after_all])
+    options->text[OPT_print_after] = "all";
+  return check_target(options) && read_dtype(options) && read_loss_scale(options) &&
+         read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
+         read_output(options) && check_passes(options, OPT_passes) &&
+         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
+         check_passes(options, OPT_print_after);
+}

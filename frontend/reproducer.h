@@ -1,0 +1,15 @@
+/* An internal error leaves a file that shows it again: the graph before the pass that failed, with
+ * the command to run on it. The process then ends with status 70. */
+#ifndef AMPCC_FRONTEND_REPRODUCER_H
+#define AMPCC_FRONTEND_REPRODUCER_H
+
+#include "frontend/options.h"
+
+enum { EXIT_BUG = 70 };
+
+/* From now on; `options` must stay. */
+void reproducer_install(const Options *options);
+/* The module to show when no pass is running; NULL: none. */
+void reproducer_set_module(const Module *module);
+
+#endif

@@ -20,6 +20,7 @@ void value_take_over(Graph *graph, Value *old, Value *with) {
   const char *name = old->name;
   graph_rename(graph, old, graph_fresh_name(graph, name_with(graph, name, "old")));
   graph_rename(graph, with, name);
+  with->layout = old->layout;
   value_replace(old, with);
 }
 

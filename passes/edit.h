@@ -9,7 +9,7 @@
 typedef bool RewriteFn(void *user, Graph *graph, Node *node);
 bool graph_rewrite(Graph *graph, RewriteFn *rule, void *user);
 
-/* Makes `with` what `old` was: value_replace, and the name goes over. */
+/* Makes `with` what `old` was: value_replace, and name and layout go over. */
 void value_take_over(Graph *graph, Value *old, Value *with);
 /* "NAME.SUFFIX" in the graph's arena. */
 const char *name_with(Graph *graph, const char *name, const char *suffix);

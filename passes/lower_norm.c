@@ -13,10 +13,13 @@
 #include "passes/norm.h"
 #include "passes/pass.h"
 
-/* An op with the epsilon of `norm`, named after the value it belongs to. */
-static Node *fold(Graph *graph, const Node *norm, OpKind op, int n_args, Value *const *args) {
+/* A part of `norm`. The one that has its type also has its reason. */
+static Node *part(Graph *graph, const Node *norm, OpKind op, int n_args, Value *const *args) {
   Node *node = graph_append(graph, op, norm->loc, n_args, args);
-  attr_set(graph, node, *attr_find(norm, ATTR_EPSILON));
+  if (attr_find(norm, ATTR_WHY) && (op == OP_AFFINE || op == OP_AFFINE2))
+    attr_set(graph, node, *attr_find(norm, ATTR_WHY));
+  if (op_info[op].attrs >> ATTR_EPSILON & 1)
+    attr_set(graph, node, *attr_find(norm, ATTR_EPSILON));
   return node;
 }
 
@@ -24,19 +27,25 @@ static const char *named(Graph *graph, const Node *norm, const char *suffix) {
   return name_with(graph, norm->result[0]->name, suffix);
 }
 
+static void finish(Graph *graph, const Node *norm, Node *node, int n, const char *const *suffix) {
+  node_finish(graph, node, named(graph, norm, suffix[0]), n, NULL);
+  for (int r = 1; r < n; r++)
+    graph_rename(graph, node->result[r], graph_fresh_name(graph, named(graph, norm, suffix[r])));
+}
+
 static void lower_apply(Graph *graph, Node *norm, Value *mean, Value *var) {
   Value *args[] = {norm->arg[1], norm->arg[2], mean, var};
-  Node *made = fold(graph, norm, OP_BN_FOLD, 4, args);
-  node_finish(graph, made, named(graph, norm, "scale"), 2, NULL);
-  graph_rename(graph, made->result[1], graph_fresh_name(graph, named(graph, norm, "shift")));
-  Value *apply[] = {norm->arg[0], made->result[0], made->result[1]};
-  value_take_over(graph, norm->result[0],
-                  graph_op(graph, OP_AFFINE, named(graph, norm, "y"), norm->loc, 3, apply));
+  Node *fold = part(graph, norm, OP_BN_FOLD, 4, args);
+  finish(graph, norm, fold, 2, (const char *[]){"scale", "shift"});
+  Value *apply[] = {norm->arg[0], fold->result[0], fold->result[1]};
+  Node *affine = part(graph, norm, OP_AFFINE, 3, apply);
+  finish(graph, norm, affine, 1, (const char *[]){"y"});
+  value_take_over(graph, norm->result[0], affine->result[0]);
 }
 
 static void lower_train(Graph *graph, Node *norm) {
-  Node *stats = graph_append(graph, OP_BN_STATS, norm->loc, 1, norm->arg);
-  node_finish(graph, stats, named(graph, norm, "mean"), 2, NULL);
+  Node *stats = part(graph, norm, OP_BN_STATS, 1, norm->arg);
+  finish(graph, norm, stats, 2, (const char *[]){"mean", "var"});
   value_take_over(graph, norm->result[1], stats->result[0]);
   value_take_over(graph, norm->result[2], stats->result[1]);
   lower_apply(graph, norm, stats->result[0], stats->result[1]);
@@ -49,21 +58,18 @@ static void lower_infer(Graph *graph, Node *norm) {
 static void lower_grad(Graph *graph, Node *norm) {
   Value *dy = norm->arg[0], *x = norm->arg[1];
   Value *gamma = norm->arg[2], *mean = norm->arg[3], *var = norm->arg[4];
-  Node *sums = graph_append(graph, OP_BN_GRAD_STATS, norm->loc, 3, (Value *[]){dy, x, mean});
-  node_finish(graph, sums, named(graph, norm, "sums"), 2, NULL);
+  Node *sums = part(graph, norm, OP_BN_GRAD_STATS, 3, (Value *[]){dy, x, mean});
+  finish(graph, norm, sums, 2, (const char *[]){"sum", "sum_x"});
   Value *args[] = {sums->result[0], sums->result[1], gamma, mean, var};
-  Node *made = fold(graph, norm, OP_BN_GRAD_FOLD, 5, args);
-  attr_set_int(graph, made, ATTR_COUNT, norm_count(norm));
-  node_finish(graph, made, named(graph, norm, "fold"), 5, NULL);
-  for (int r = 2; r < 5; r++) {
-    static const char *const factor[] = {[2] = "a", [3] = "b", [4] = "c"};
-    graph_rename(graph, made->result[r], graph_fresh_name(graph, named(graph, norm, factor[r])));
-  }
-  value_take_over(graph, norm->result[1], made->result[0]);
-  value_take_over(graph, norm->result[2], made->result[1]);
-  Value *apply[] = {dy, x, made->result[2], made->result[3], made->result[4]};
-  value_take_over(graph, norm->result[0],
-                  graph_op(graph, OP_AFFINE2, named(graph, norm, "dx"), norm->loc, 5, apply));
+  Node *fold = part(graph, norm, OP_BN_GRAD_FOLD, 5, args);
+  attr_set_int(graph, fold, ATTR_COUNT, norm_count(norm));
+  finish(graph, norm, fold, 5, (const char *[]){"gamma", "beta", "a", "b", "c"});
+  value_take_over(graph, norm->result[1], fold->result[0]);
+  value_take_over(graph, norm->result[2], fold->result[1]);
+  Value *apply[] = {dy, x, fold->result[2], fold->result[3], fold->result[4]};
+  Node *affine = part(graph, norm, OP_AFFINE2, 5, apply);
+  finish(graph, norm, affine, 1, (const char *[]){"dx"});
+  value_take_over(graph, norm->result[0], affine->result[0]);
 }
 
 static bool lower_one(void *user, Graph *graph, Node *node) {

@@ -9,6 +9,8 @@ typedef struct CachedFunction {
 struct FunctionCache {
   CachedFunction *function;
   int n, cap;
+  const char **table;
+  int n_tables, cap_tables;
 };
 
 FunctionCache *function_cache_new(Arena *arena) {
@@ -33,6 +35,15 @@ const char *function_intern(CpuEmit *emit, const char *stem, const char *body) {
   arena_push(emit->arena, cache->function, cache->n, cache->cap, entry);
   write_with_name(emit->functions, body, name);
   return name;
+}
+
+bool table_intern(CpuEmit *emit, const char *name) {
+  FunctionCache *cache = emit->cache;
+  for (int i = 0; i < cache->n_tables; i++)
+    if (strcmp(cache->table[i], name) == 0)
+      return false;
+  arena_push(emit->arena, cache->table, cache->n_tables, cache->cap_tables, name);
+  return true;
 }
 
 bool value_in_state(const Value *value) {

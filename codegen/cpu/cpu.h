@@ -35,6 +35,8 @@ FunctionCache *function_cache_new(Arena *arena);
 /* The name of the function whose text (with its own name spelled `@`) is `body`; writes it to
  * emit->functions, with `@` replaced, the first time it is asked for. */
 const char *function_intern(CpuEmit *emit, const char *stem, const char *body);
+/* True when the table `name` is asked for for the first time, and so must be written. */
+bool table_intern(CpuEmit *emit, const char *name);
 /* C text of a value's address: "run->arena + 4096" or "run->state + 128" without "run->": the block and
  * the offset separately, for args tables. Views are followed. */
 bool value_in_state(const Value *value);

@@ -24,9 +24,10 @@ typedef enum DnnMethod {
   DNN_GEMM, /* 1x1 without padding: one matrix product (rows are picked first if stride is not 1) */
 } DnnMethod;
 
-typedef struct DnnRef { /* an operand: offset in the arena or the state block */
+typedef struct DnnRef { /* an operand: offset in the arena or the state block, or a constant */
   uint64_t at;
   uint8_t in_state;
+  const void *data; /* elements of the op's dtype; else NULL */
 } DnnRef;
 
 typedef struct DnnOp {

@@ -13,6 +13,8 @@ Place place_scratch(Builder *b, int64_t bytes, int64_t move) {
 Place place_operand(const Builder *b, DnnRef ref, int64_t move) {
   if (b->dry)
     return (Place){NULL, move};
+  if (ref.data) /* only ever read, but oneDNN's handles are not const */
+    return (Place){(unsigned char *)(uintptr_t)ref.data, move};
   return (Place){(ref.in_state ? b->run->state : b->run->arena) + ref.at, move};
 }
 

@@ -5,6 +5,10 @@
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/dnn_rt.h"
 #include "codegen/cpu/prelude_text.h"
+#include "ir/eval/eval.h"
+
+#include <math.h>
+#include <string.h>
 
 /* Scratch is planned for this many threads; with more, dnn_open adds a buffer. A constant, so that
  * a program does not depend on the machine that compiled it. */
@@ -90,13 +94,67 @@ static const char *const method_text[] = {"DNN_NHWC", "DNN_BLOCK", "DNN_GEMM"};
 static const char *const dtype_text[] = {
     [DT_F32] = "AMPRT_F32", [DT_F16] = "AMPRT_F16", [DT_BF16] = "AMPRT_BF16"};
 
-static void write_ref(FILE *out, const char *field, const Value *value) {
-  fprintf(out, "  .%s = {%lld, %d},\n", field, (long long)value_at(value), value_in_state(value));
+/* The f16 that equals x. */
+static uint32_t half_of(double x) {
+  uint32_t sign = signbit(x) ? 0x8000 : 0;
+  int exponent;
+  if (isnan(x) || isinf(x))
+    return sign | (isnan(x) ? 0x7e00 : 0x7c00);
+  double fraction = frexp(fabs(x), &exponent); /* in [1/2, 1) */
+  if (exponent < -13)                          /* subnormal: steps of 2^-24 */
+    return sign | (uint32_t)ldexp(fabs(x), 24);
+  return fraction == 0
+             ? sign
+             : sign | (uint32_t)(exponent + 14) << 10 | ((uint32_t)ldexp(fraction, 11) & 0x3ff);
+}
+
+/* The bits of a constant's element: its value is one of its type already. */
+static uint32_t bits_of(double x, DType dtype) {
+  float f = (float)x;
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  if (dtype == DT_BF16)
+    return bits >> 16;
+  if (dtype == DT_F16)
+    return half_of(x);
+  return bits;
+}
+
+/* A constant operand as a table of its elements' bits. */
+static const char *const_table(CpuEmit *emit, const Value *value) {
+  const Node *node = value->node;
+  const Attr *data = attr_find(node, ATTR_DATA);
+  DType dtype = value->type.dtype;
+  const char *name =
+      arena_printf(emit->arena, "bits_%s_%s", ident_of(emit->arena, emit->graph->name),
+                   ident_of(emit->arena, value->name));
+  if (!table_intern(emit, name))
+    return name;
+  fprintf(emit->tables, "static const uint%d_t %s[] = {", dtype == DT_F32 ? 32 : 16, name);
+  for (int64_t i = 0, n = type_count(value->type); i < n; i++) {
+    double x = data ? data->floats[i] : attr_float(node, ATTR_VALUE, 0);
+    fprintf(emit->tables, "%s0x%x",
+            i == 0  ? "\n  "
+            : i % 8 ? ", "
+                    : ",\n  ",
+            bits_of(eval_round(x, dtype), dtype));
+  }
+  fputs("};\n", emit->tables);
+  return name;
+}
+
+static const char *ref_text(CpuEmit *emit, const Value *value) {
+  const Value *storage = value_storage((Value *)value);
+  if (storage->node->op == OP_CONST)
+    return arena_printf(emit->arena, "{.data = %s}", const_table(emit, storage));
+  return arena_printf(emit->arena, "{%lld, %d}", (long long)value_at(value), value_in_state(value));
 }
 
 static void write_op(CpuEmit *emit, const char *name, const DnnOp *op, const Node *node,
                      const int64_t *workspace) {
   FILE *out = emit->tables;
+  const char *ref[] = {ref_text(emit, node->arg[0]), ref_text(emit, node->arg[1]),
+                       ref_text(emit, node->result[0])};
   fprintf(out, "static const DnnOp %s = {\n  .kind = %s, .method = %s, .dtype = %s, .slot = %d,\n",
           name, kind_text[op->kind], method_text[op->method], dtype_text[op->dtype],
           emit->n_library);
@@ -112,9 +170,7 @@ static void write_op(CpuEmit *emit, const char *name, const DnnOp *op, const Nod
             (long long)op->ho, (long long)op->wo, (long long)op->stride[0],
             (long long)op->stride[1], (long long)op->pad[0], (long long)op->pad[1],
             (long long)op->pad[2], (long long)op->pad[3]);
-  write_ref(out, "a", node->arg[0]);
-  write_ref(out, "b", node->arg[1]);
-  write_ref(out, "out", node->result[0]);
+  fprintf(out, "  .a = %s, .b = %s, .out = %s,\n", ref[0], ref[1], ref[2]);
   if (workspace)
     fprintf(out, "  .workspace = %lld, .workspace_bytes = %lld,\n", (long long)workspace[0],
             (long long)workspace[1]);

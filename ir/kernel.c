@@ -1,8 +1,13 @@
 #include "ir/kernel.h"
 
-/* Nodes that never become code: they name storage or share it. */
-static bool has_code(const Node *node) {
-  return attr_find(node, ATTR_KERNEL) != NULL;
+bool node_has_code(const Node *node) {
+  GenClass gen = op_info[node->op].gen;
+  return (gen != GEN_STATE && gen != GEN_CONST && gen != GEN_VIEW) || node->op == OP_UPDATE;
+}
+
+bool node_is_main(const Node *node) {
+  GenClass gen = op_info[node->op].gen;
+  return gen == GEN_CONV || gen == GEN_MATMUL || gen == GEN_POOL;
 }
 
 int kernel_of(const Node *node) {
@@ -21,9 +26,9 @@ static int run_length(const Graph *graph, int i, int id, int *past) {
   int count = 0;
   for (; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
-    if (has_code(node) && kernel_of(node) != id)
+    if (node_has_code(node) && kernel_of(node) != id)
       break;
-    count += has_code(node);
+    count += node_has_code(node);
   }
   *past = i;
   return count;
@@ -34,7 +39,7 @@ static Kernel kernel_read(Arena *arena, const Graph *graph, int i, int *past) {
   int count = run_length(graph, i, kernel.id, past);
   kernel.node = arena_alloc(arena, (size_t)count * sizeof *kernel.node);
   for (; i < *past; i++)
-    if (has_code(graph->node[i]))
+    if (node_has_code(graph->node[i]))
       kernel.node[kernel.n_nodes++] = graph->node[i];
   return kernel;
 }
@@ -43,7 +48,7 @@ KernelList kernels_of(Arena *arena, const Graph *graph) {
   KernelList list = {0};
   int cap = 0;
   for (int i = 0; i < graph->n_nodes;) {
-    if (!has_code(graph->node[i])) {
+    if (!node_has_code(graph->node[i])) {
       i++;
       continue;
     }
@@ -58,14 +63,9 @@ KernelList kernels_of(Arena *arena, const Graph *graph) {
   return list;
 }
 
-static bool is_main(const Node *node) {
-  GenClass gen = op_info[node->op].gen;
-  return gen == GEN_CONV || gen == GEN_MATMUL || gen == GEN_POOL;
-}
-
 Node *kernel_main(const Kernel *kernel) {
   for (int i = 0; i < kernel->n_nodes; i++)
-    if (is_main(kernel->node[i]))
+    if (node_is_main(kernel->node[i]))
       return kernel->node[i];
   return NULL;
 }
@@ -85,7 +85,7 @@ bool value_leaves_kernel(const Graph *graph, const Value *value, int id) {
   int inside = 0;
   for (int i = value->node->order + 1; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
-    if (!has_code(node))
+    if (!node_has_code(node))
       continue;
     if (kernel_of(node) != id)
       break;

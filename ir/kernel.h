@@ -16,6 +16,10 @@ typedef struct KernelList {
   Kernel *kernel;
 } KernelList;
 
+/* Does the node become code: everything but inputs, variables, outputs, constants and views. */
+bool node_has_code(const Node *node);
+/* A main op: CONV, MATMUL, POOL. */
+bool node_is_main(const Node *node);
 /* The graph's kernels in execution order. BUGs if a kernel's nodes are not neighbours (other than
  * for nodes without code between them). */
 KernelList kernels_of(Arena *arena, const Graph *graph);

@@ -48,6 +48,10 @@ static void default_pipeline(Pipeline *p) {
   run(p, pass_dce); /*                                                                   */
   run(p, pass_assign_layout); /* before lower-norm: one node per normalisation to look at */
   run(p, pass_lower_norm); /* after all precision passes: to them batch norm is one op          */
+  run(p, pass_fuse);          /* needs the halves of batch norm                                    */
+  run(p, pass_schedule);      /* orders whole kernels                                              */
+  run(p, pass_plan_memory);   /* needs the final order                                             */
+  run(p, pass_check_plan);    /* last: nothing may move after it                                   */
 }
 
 bool pipeline_run(PassContext *context, const char *only, const char *skip,

@@ -1,0 +1,35 @@
+/* Is every kernel of a form that code can be made for, and does each see the state of the start of
+ * the step? fuse and schedule keep both; text that comes from outside may not. */
+#include "passes/fuse.h"
+#include "passes/plan.h"
+
+/* A read of a variable must come before its update. */
+static const char *check_reads(Arena *arena, const Graph *graph) {
+  int *update = arena_alloc(arena, ((size_t)graph->n_nodes + 1) * sizeof *update);
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_UPDATE)
+      update[graph->node[i]->arg[0]->node->order] = i;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    for (int a = node->op == OP_UPDATE; node_has_code(node) && a < node->n_args; a++) {
+      const Node *def = value_storage(node->arg[a])->node;
+      int at = def->op == OP_VARIABLE ? update[def->order] : 0;
+      if (at && at < i)
+        return arena_printf(arena, "%%%s is read after its update", def->result[0]->name);
+    }
+  }
+  return NULL;
+}
+
+const char *kernels_check(Arena *arena, const Graph *graph, const Target *target) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (node_has_code(graph->node[i]) && kernel_of(graph->node[i]) < 0)
+      return arena_printf(arena, "`%s` is in no kernel", op_info[graph->node[i]->op].name);
+  KernelList list = kernels_of(arena, graph);
+  for (int k = 0; k < list.n; k++)
+    if (!form_legal(&list.kernel[k], target))
+      return arena_printf(arena, "kernel %d (`%s` ...) is of no form that target %s has",
+                          list.kernel[k].id, op_info[list.kernel[k].node[0]->op].name,
+                          target->name);
+  return check_reads(arena, graph);
+}

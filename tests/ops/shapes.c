@@ -1,0 +1,50 @@
+/* Every op of ops.def has rows in cases.def and a file tests/ops/OP.amp; every row is legal IR at
+ * every dtype, with the results that it names. */
+#include "tests/ops/cases.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const DType dtypes[] = {DT_F32, DT_F16, DT_BF16};
+
+static bool parses(const Case *row, DType dtype) {
+  Arena *arena = arena_new();
+  CaseAt at = {row, dtype, "c."};
+  char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  bool is_late = op_info[row->op].last > STAGE_TRAIN;
+  fprintf(out, "graph @train stage %s {\n", is_late ? "lowered" : "train");
+  case_print(at, false, out);
+  fprintf(out, "}\n");
+  fclose(out);
+  Diag diag = {.out = stdout, .source = text};
+  bool ok = module_parse(arena, case_name(arena, at), text, &diag) != NULL;
+  free(text);
+  arena_free(arena);
+  return ok;
+}
+
+int main(int argc, char **argv) {
+  CHECK(argc == 2, "usage: shapes FOLDER");
+  bool seen[OP_COUNT] = {false};
+  int failed = 0;
+  for (int i = 0; i < n_ops_cases; i++) {
+    seen[ops_case[i].op] = true;
+    for (size_t d = 0; d < (case_has_dtypes(&ops_case[i]) ? sizeof dtypes / sizeof *dtypes : 1);
+         d++)
+      failed += !parses(&ops_case[i], dtypes[d]);
+  }
+  for (int op = 0; op < OP_COUNT; op++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.amp", argv[1], op_info[op].name);
+    if (!seen[op])
+      printf("FAIL `%s` has no row in cases.def\n", op_info[op].name);
+    if (access(path, R_OK) != 0)
+      printf("FAIL `%s` has no file %s\n", op_info[op].name, path);
+    failed += !seen[op] + (access(path, R_OK) != 0);
+  }
+  printf("%d rows, %d failures\n", n_ops_cases, failed);
+  return failed != 0;
+}

@@ -1,0 +1,13 @@
+#ifndef AMPRT_CLOCK_H
+#define AMPRT_CLOCK_H
+
+#include <time.h>
+
+/* Seconds since some moment; never goes back. */
+static inline double amprt_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,157 @@
+#include "runtime/convert.h"
+
+#include <string.h>
+
+static const struct {
+  unsigned char size, is_float;
+  const char *name;
+} dtype_info[AMPRT_N_DTYPES] = {
+    [AMPRT_F32] = {4, 1, "F32"}, [AMPRT_F16] = {2, 1, "F16"},   [AMPRT_BF16] = {2, 1, "BF16"},
+    [AMPRT_F64] = {8, 1, "F64"}, [AMPRT_I32] = {4, 0, "I32"},   [AMPRT_I64] = {8, 0, "I64"},
+    [AMPRT_U8] = {1, 0, "U8"},   [AMPRT_BOOL] = {1, 0, "BOOL"},
+};
+
+size_t amprt_dtype_size(AmprtDType dtype) {
+  return dtype_info[dtype].size;
+}
+const char *amprt_dtype_name(AmprtDType dtype) {
+  return dtype_info[dtype].name;
+}
+bool amprt_dtype_is_float(AmprtDType dtype) {
+  return dtype_info[dtype].is_float;
+}
+
+bool amprt_dtype_find(const char *name, AmprtDType *out) {
+  for (int i = 0; i < AMPRT_N_DTYPES; i++)
+    if (!strcmp(name, dtype_info[i].name)) {
+      *out = (AmprtDType)i;
+      return true;
+    }
+  return false;
+}
+
+static uint32_t bits_of(float x) {
+  uint32_t u;
+  memcpy(&u, &x, sizeof u);
+  return u;
+}
+
+static float float_of(uint32_t u) {
+  float x;
+  memcpy(&x, &u, sizeof x);
+  return x;
+}
+
+uint16_t amprt_f16_of(float x) {
+  uint32_t u = bits_of(x), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
+  if (a > 0x7f800000)
+    return (uint16_t)(sign | 0x7e00 | (a >> 13 & 0x1ff)); /* NaN stays NaN, quiet */
+  if (a >= 0x477ff000)
+    return (uint16_t)(sign | 0x7c00); /* 65520 and more */
+  if (a < 0x38800000) /* below 2^-14: adding 0.5 rounds at the subnormals' last bit */
+    return (uint16_t)(sign | (bits_of(float_of(a) + 0.5f) - bits_of(0.5f)));
+  return (uint16_t)(sign | ((a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13));
+}
+
+uint16_t amprt_bf16_of(float x) {
+  uint32_t u = bits_of(x);
+  if ((u & 0x7fffffff) > 0x7f800000)
+    return (uint16_t)(u >> 16 | 0x40);
+  return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+float amprt_f16_to(uint16_t h) {
+  uint32_t sign = (uint32_t)(h & 0x8000) << 16, a = h & 0x7fff;
+  if (a >= 0x7c00)
+    return float_of(sign | 0x7f800000 | (a & 0x3ff) << 13);
+  float x = float_of(a << 13) * 0x1p112f; /* exact, subnormals too */
+  return float_of(sign | bits_of(x));
+}
+
+float amprt_bf16_to(uint16_t h) {
+  return float_of((uint32_t)h << 16);
+}
+
+static float load(AmprtDType dtype, const unsigned char *p) {
+  union {
+    float f32;
+    uint16_t u16;
+    double f64;
+    int32_t i32;
+    int64_t i64;
+    unsigned char u8;
+  } v;
+  memcpy(&v, p, dtype_info[dtype].size);
+  switch (dtype) {
+  case AMPRT_F32:
+    return v.f32;
+  case AMPRT_F16:
+    return amprt_f16_to(v.u16);
+  case AMPRT_BF16:
+    return amprt_bf16_to(v.u16);
+  case AMPRT_F64:
+    return (float)v.f64;
+  case AMPRT_I32:
+    return (float)v.i32;
+  case AMPRT_I64:
+    return (float)v.i64;
+  case AMPRT_U8:
+  case AMPRT_BOOL:
+    break;
+  }
+  return v.u8;
+}
+
+static void store(AmprtDType dtype, float x, unsigned char *p) {
+  union {
+    float f32;
+    uint16_t u16;
+    double f64;
+    int32_t i32;
+    int64_t i64;
+    unsigned char u8;
+  } v = {0};
+  switch (dtype) {
+  case AMPRT_F32:
+    v.f32 = x;
+    break;
+  case AMPRT_F16:
+    v.u16 = amprt_f16_of(x);
+    break;
+  case AMPRT_BF16:
+    v.u16 = amprt_bf16_of(x);
+    break;
+  case AMPRT_F64:
+    v.f64 = x;
+    break;
+  case AMPRT_I32:
+    v.i32 = (int32_t)x;
+    break;
+  case AMPRT_I64:
+    v.i64 = (int64_t)x;
+    break;
+  case AMPRT_U8:
+    v.u8 = (unsigned char)x;
+    break;
+  case AMPRT_BOOL:
+    v.u8 = x != 0;
+    break;
+  }
+  memcpy(p, &v, dtype_info[dtype].size);
+}
+
+void amprt_to_f32(AmprtDType from, const void *src, float *dst, size_t n) {
+  if (from == AMPRT_F32 && n)
+    memcpy(dst, src, n * sizeof *dst);
+  else
+    for (size_t i = 0; i < n; i++)
+      dst[i] = load(from, (const unsigned char *)src + i * dtype_info[from].size);
+}
+
+void amprt_from_f32(AmprtDType to, const float *src, void *dst, size_t n) {
+  if (to == AMPRT_F32 && n)
+    memcpy(dst, src, n * sizeof *src);
+  else
+    for (size_t i = 0; i < n; i++)
+      store(to, src[i], (unsigned char *)dst + i * dtype_info[to].size);
+}

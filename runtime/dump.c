@@ -1,0 +1,91 @@
+/* --dump-step: what one step computes, by name, for comparison with other implementations. */
+#include "runtime/convert.h"
+#include "runtime/init.h"
+#include "runtime/safetensors.h"
+#include "runtime/train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Dump {
+  const AmprtMachine *machine;
+  double loss_scale; /* before the step, which may change it */
+  AmprtTensorOut *tensor;
+  int n;
+  bool failed;
+} Dump;
+
+static bool is_filter_gradient(const AmprtMachine *machine, const AmprtPort *port) {
+  char name[256];
+  size_t n = strlen(port->name);
+  if (port->rank != 4 || n < 5 || n - 5 >= sizeof name || strcmp(port->name + n - 5, ".grad"))
+    return false;
+  memcpy(name, port->name, n - 5);
+  name[n - 5] = '\0';
+  const AmprtVariable *variable = amprt_variable_find(machine->program, name);
+  return variable && variable->rank == 4;
+}
+
+static void dump_port(void *context, const AmprtPort *port) {
+  Dump *dump = context;
+  size_t n = (size_t)amprt_port_elements(port);
+  bool whole = !amprt_dtype_is_float(port->dtype);
+  size_t size = n * (whole ? amprt_dtype_size(port->dtype) : sizeof(float));
+  void *data = malloc(size + 1);
+  if (!data) {
+    dump->failed = true;
+    return;
+  }
+  if (whole)
+    memcpy(data, amprt_port_at(dump->machine, port), size);
+  else
+    amprt_to_f32(port->dtype, amprt_port_at(dump->machine, port), data, n);
+  for (size_t i = 0; port->scaled && !whole && i < n; i++)
+    ((float *)data)[i] = (float)(((float *)data)[i] / dump->loss_scale);
+  dump->tensor[dump->n++] =
+      (AmprtTensorOut){port->name, whole ? port->dtype : AMPRT_F32,
+                       port->rank, port->dim,
+                       data,       !whole && is_filter_gradient(dump->machine, port)};
+}
+
+static AmprtStatus run_and_write(AmprtSession *session, const AmprtBatch *batch, Dump *dump,
+                                 const char *path, AmprtError *error) {
+  const AmprtGraph *graph = &session->program->graph[0];
+  const AmprtProgram *program = session->program;
+  const int64_t image[] = {program->batch_size, program->height, program->width, program->channels};
+  AmprtInputs inputs = {batch, session->schedule, (float)program->bn_momentum};
+  amprt_machine_run(&session->machine, graph, &inputs, dump_port, dump);
+  for (int i = 0; i < graph->n_outputs; i++)
+    dump_port(dump, &graph->output[i]);
+  if (dump->failed)
+    return amprt_fail_memory(error, 0, "the step's tensors");
+  int n = dump->n;
+  dump->tensor[n++] = (AmprtTensorOut){"image", AMPRT_F32, 4, image, batch->image, false};
+  dump->tensor[n++] = (AmprtTensorOut){"label", AMPRT_I32, 1, image, batch->label, false};
+  const AmprtMeta meta[] = {{"format", "pt"},
+                            {"ampcc", program->version},
+                            {"model", program->model},
+                            {"dtype", program->dtype}};
+  return amprt_tensors_write(path, dump->tensor, n, meta, sizeof meta / sizeof *meta, error);
+}
+
+AmprtStatus amprt_dump_step(AmprtSession *session, const char *path, AmprtError *error) {
+  const AmprtGraph *graph = &session->program->graph[0];
+  Dump dump = {.machine = &session->machine,
+               .loss_scale = amprt_machine_variable(&session->machine, "loss_scale", 1)};
+  dump.tensor = calloc((size_t)(graph->n_taps + graph->n_outputs + 2), sizeof *dump.tensor);
+  if (!dump.tensor)
+    return amprt_fail_memory(error, 0, "the step's tensors");
+  AmprtFeed *feed = NULL;
+  AmprtStatus status = amprt_train_feed(session, "train", session->progress.examples, &feed, error);
+  if (!status)
+    status = run_and_write(session, amprt_feed_next(feed), &dump, path, error);
+  if (!status)
+    amprt_say(&session->log, "%s: %d tensors of step %lld", path, dump.n + 2,
+              (long long)session->progress.step);
+  amprt_feed_close(feed);
+  for (int i = 0; i < dump.n; i++)
+    free((void *)(uintptr_t)dump.tensor[i].data);
+  free(dump.tensor);
+  return status;
+}

@@ -1,0 +1,33 @@
+/* What the program says: lines for people, and one JSON object per line for tools. */
+#ifndef AMPRT_LOG_H
+#define AMPRT_LOG_H
+
+#include "runtime/json.h"
+#include "runtime/status.h"
+
+#include <stdio.h>
+
+typedef struct AmprtLog {
+  FILE *json;          /* NULL: none */
+  char json_path[512]; /* for messages */
+  bool quiet, verbose, terminal;
+  int width; /* of the progress line that is on the terminal now; 0 if none */
+} AmprtLog;
+
+/* path "": no file. `append`: after what is there, on a line of its own. */
+AmprtStatus amprt_log_open(AmprtLog *log, const char *path, bool append, AmprtError *error);
+void amprt_log_close(AmprtLog *log);
+
+void amprt_say(AmprtLog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void amprt_warn(AmprtLog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A line that says how far we are: on a terminal it is written over the last one. */
+void amprt_log_progress(AmprtLog *log, const char *text);
+
+/* One object: begin, any number of fields, end. */
+void amprt_event_begin(AmprtText *event, const char *name);
+void amprt_event_number(AmprtText *event, const char *key, double value);
+void amprt_event_integer(AmprtText *event, const char *key, int64_t value);
+void amprt_event_string(AmprtText *event, const char *key, const char *value);
+void amprt_event_end(AmprtText *event, AmprtLog *log);
+
+#endif

@@ -1,0 +1,260 @@
+#include "runtime/init.h"
+#include "runtime/stop.h"
+#include "runtime/train.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int64_t count_parameters(const AmprtProgram *program) {
+  int64_t n = 0;
+  for (int i = 0; i < program->n_variables; i++)
+    if (program->variable[i].kind == AMPRT_PARAM)
+      n += amprt_variable_elements(&program->variable[i]);
+  return n;
+}
+
+static void print_about(const AmprtProgram *program) {
+  uint64_t arena = 0;
+  for (int i = 0; i < program->n_graphs; i++)
+    if (program->graph[i].arena_bytes > arena)
+      arena = program->graph[i].arena_bytes;
+  printf("model        %s\nfingerprint  %s\nmade by      %s\ntarget       %s\nprecision    %s\n"
+         "input        %" PRId64 " images of %" PRId64 "x%" PRId64 "x%" PRId64 ", %" PRId64
+         " classes\nparameters   %" PRId64 "\nmemory       %.1f MiB of state, %.1f MiB of arena\n",
+         program->model, program->fingerprint, program->version, program->target, program->dtype,
+         program->batch_size, program->height, program->width, program->channels,
+         program->n_classes, count_parameters(program), (double)program->state_bytes / (1 << 20),
+         (double)arena / (1 << 20));
+  for (int i = 0; i < program->n_graphs; i++)
+    printf("graph        @%s, %d kernels\n", program->graph[i].name, program->graph[i].n_kernels);
+  if (program->describe)
+    printf("runs on      %s\n", program->describe());
+}
+
+/* The flags that print something and stop. */
+static bool print_info(const AmprtProgram *program, const AmprtOptions *options, const char *name) {
+  if (options->help)
+    amprt_options_help(program, name, stdout);
+  else if (options->version)
+    puts(program->version);
+  else if (options->about)
+    print_about(program);
+  else if (options->print_memory_plan)
+    fputs(program->memory_plan ? program->memory_plan : "", stdout);
+  else if (options->print_precision)
+    fputs(program->precision ? program->precision : "", stdout);
+  else
+    return false;
+  return true;
+}
+
+static bool only_evaluates(const AmprtOptions *options) {
+  return options->eval_only || options->train_epochs == 0;
+}
+
+/* Where this run reads and writes its files; "" for none. */
+static void choose_dir(const AmprtSession *session, char out[AMPRT_PATH]) {
+  const AmprtOptions *options = &session->options;
+  bool reads = options->resume || (only_evaluates(options) && !*options->init_from);
+  out[0] = '\0';
+  if (options->given.model_dir)
+    snprintf(out, AMPRT_PATH, "%s", options->model_dir);
+  else if (reads || !(session->data.synthetic || only_evaluates(options)))
+    snprintf(out, AMPRT_PATH, "%.200s_model", session->program->model);
+  if (*options->dump_step && !reads)
+    out[0] = '\0';
+  for (char *c = out; !options->given.model_dir && *c; c++)
+    if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+      *c = '_';
+}
+
+static void print_notes(AmprtSession *session, AmprtText *notes) {
+  for (char *line = notes->data; line && *line;) {
+    size_t n = strcspn(line, "\n");
+    amprt_say(&session->log, "note: %.*s", (int)n, line);
+    line += n + (line[n] == '\n');
+  }
+  amprt_text_free(notes);
+}
+
+/* The newest readable checkpoint; damaged ones are passed over with a word, those of another model
+ * end the run. */
+static AmprtStatus resume(AmprtSession *session, AmprtText *notes, AmprtError *error) {
+  for (int i = session->dir.n - 1; i >= 0; i--) {
+    char path[AMPRT_PATH];
+    bool damaged = false;
+    AmprtStatus status = amprt_modeldir_ckpt(&session->dir, session->dir.step[i], path, error);
+    if (!status)
+      status =
+          amprt_ckpt_resume(path, &session->machine, &session->progress, &damaged, notes, error);
+    if (!status) {
+      session->resumed = true;
+      amprt_say(&session->log, "resuming from %s", path);
+    }
+    if (!damaged)
+      return status;
+    amprt_warn(&session->log, "%s; trying an earlier checkpoint", error->text);
+  }
+  return AMPRT_OK;
+}
+
+static AmprtStatus load_state(AmprtSession *session, AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  AmprtText notes = {0};
+  AmprtStatus status = AMPRT_OK;
+  bool evaluates = only_evaluates(options);
+  if (options->resume || (evaluates && !*options->init_from))
+    status = resume(session, &notes, error);
+  else if (session->dir.n && !evaluates)
+    status = amprt_fail(
+        error, AMPRT_INPUT,
+        "%s: already holds checkpoints; continue with --resume, start over with --clean, "
+        "or name another --model-dir",
+        session->dir.path);
+  if (!status && evaluates && !session->resumed && !*options->init_from)
+    status = amprt_fail(error, AMPRT_INPUT,
+                        "%s: no readable checkpoint to evaluate; --model-dir or --init-from says "
+                        "which",
+                        session->dir.path);
+  if (!status && options->resume && !session->resumed)
+    amprt_say(&session->log, "no checkpoint in %s yet: starting", session->dir.path);
+  if (!status && session->resumed && options->given.seed &&
+      session->progress.seed != (uint64_t)options->seed)
+    amprt_text_add(&notes, "the checkpoint's seed %" PRIu64 " is used, not --seed\n",
+                   session->progress.seed);
+  print_notes(session, &notes);
+  return status;
+}
+
+/* Everything that can go wrong goes wrong here, before the first file is touched. */
+static AmprtStatus session_open(AmprtSession *session, AmprtError *error) {
+  AmprtOptions *options = &session->options;
+  AmprtText notes = {0};
+  char path[AMPRT_PATH];
+  if (!options->data_threads) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    options->data_threads = processors < 8 ? 1 : processors > 16 ? 4 : processors / 4;
+  }
+  session->progress.seed = (uint64_t)options->seed;
+  AmprtStatus status = amprt_data_open(&session->data, session->program, options, error);
+  if (!status)
+    status = amprt_schedule_for(session, error);
+  if (!status)
+    status = amprt_machine_open(&session->machine, session->program, options, error);
+  if (status)
+    return status;
+  amprt_init(session->program, session->machine.run.state, session->progress.seed);
+  if (*options->init_from)
+    status = amprt_ckpt_init_from(options->init_from, &session->machine, &notes, error);
+  print_notes(session, &notes);
+  choose_dir(session, path);
+  if (!status && only_evaluates(options) && *path && access(path, F_OK) < 0)
+    status = amprt_fail(error, AMPRT_INPUT, "%s: no such folder; --model-dir says which", path);
+  if (!status)
+    status = amprt_modeldir_open(&session->dir, path, options->clean, error);
+  return status ? status : load_state(session, error);
+}
+
+static AmprtStatus open_log(AmprtSession *session, AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  char path[AMPRT_PATH] = "";
+  AmprtStatus status = AMPRT_OK;
+  if (*options->log_file)
+    snprintf(path, sizeof path, "%s", options->log_file);
+  else if (*session->dir.path && !*options->dump_step)
+    status = amprt_path(path, session->dir.path, "log.jsonl", error);
+  if (!status)
+    status =
+        amprt_log_open(&session->log, path, session->resumed || only_evaluates(options), error);
+  return status;
+}
+
+static void announce(AmprtSession *session) {
+  const AmprtProgram *program = session->program;
+  AmprtText event = {0};
+  amprt_say(&session->log,
+            "%s, %s, %" PRId64 " parameters, batch %" PRId64 ", %" PRId64 " %simages, %d "
+            "threads",
+            program->model, program->dtype, count_parameters(program), program->batch_size,
+            session->data.train.n, session->data.synthetic ? "synthetic " : "",
+            program->threads ? program->threads() : 1);
+  if (session->options.verbose && program->describe)
+    amprt_say(&session->log, "%s, %s", program->version, program->describe());
+  amprt_event_begin(&event, "start");
+  amprt_event_string(&event, "model", program->model);
+  amprt_event_string(&event, "dtype", program->dtype);
+  amprt_event_string(&event, "version", program->version);
+  amprt_event_integer(&event, "batch_size", program->batch_size);
+  amprt_event_integer(&event, "parameters", count_parameters(program));
+  amprt_event_integer(&event, "images", session->data.train.n);
+  amprt_event_integer(&event, "step", session->progress.step);
+  amprt_event_integer(&event, "seed", (int64_t)session->progress.seed);
+  amprt_event_end(&event, &session->log);
+}
+
+static AmprtStatus evaluate_only(AmprtSession *session, AmprtError *error) {
+  AmprtScore score;
+  AmprtStatus status = amprt_recompute_stats(session, error);
+  return status ? status : amprt_evaluate(session, &score, error);
+}
+
+static AmprtStatus run(AmprtSession *session, int *stopped, AmprtError *error) {
+  AmprtStatus status = session_open(session, error);
+  if (!status)
+    status = open_log(session, error);
+  if (status)
+    return status;
+  if (*session->options.dump_step)
+    return amprt_dump_step(session, session->options.dump_step, error);
+  announce(session);
+  amprt_stop_listen();
+  if (only_evaluates(&session->options)) {
+    status = evaluate_only(session, error);
+    *stopped = amprt_stop_signal();
+  } else {
+    amprt_warn_of_lag(session);
+    status = amprt_train(session, stopped, error);
+  }
+  amprt_stop_forget();
+  return status;
+}
+
+static void say_goodbye(AmprtSession *session, int stopped) {
+  if (stopped && *session->dir.path)
+    amprt_say(&session->log, "stopped by signal %d at step %" PRId64 "; --resume continues",
+              stopped, session->progress.step);
+  else if (stopped)
+    amprt_say(&session->log, "stopped by signal %d", stopped);
+  amprt_profile_print(&session->machine, stdout);
+}
+
+int amprt_main(const AmprtProgram *program, int argc, char **argv) {
+  const char *slash = argc ? strrchr(argv[0], '/') : NULL;
+  const char *name = slash ? slash + 1 : argc ? argv[0] : "train";
+  AmprtError error = {0};
+  int stopped = 0;
+  AmprtSession *session = calloc(1, sizeof *session);
+  AmprtStatus status = session ? AMPRT_OK : amprt_fail_memory(&error, sizeof *session, "anything");
+  if (!status)
+    status = amprt_options_parse(&session->options, program, argc, argv, &error);
+  if (!status && !print_info(program, &session->options, name)) {
+    session->program = program;
+    session->dir.lock = -1;
+    session->log = (AmprtLog){.quiet = session->options.quiet, .verbose = session->options.verbose};
+    status = run(session, &stopped, &error);
+    if (!status)
+      say_goodbye(session, stopped);
+    amprt_log_close(&session->log);
+    amprt_machine_close(&session->machine);
+    amprt_modeldir_close(&session->dir);
+    amprt_data_close(&session->data);
+  }
+  free(session);
+  if (status)
+    fprintf(stderr, "%s: error: %s\n", name, error.text);
+  return status ? (int)status : stopped ? 128 + stopped : 0;
+}

@@ -1,0 +1,28 @@
+/* Errors travel up the stack as one status and one line of text; amprt_main prints the line and
+ * returns the status as the program's exit code. The runtime never calls exit. */
+#ifndef AMPRT_STATUS_H
+#define AMPRT_STATUS_H
+
+#include <stddef.h>
+
+typedef enum AmprtStatus {
+  AMPRT_OK = 0,
+  AMPRT_INPUT = 1, /* a file or a value of the user's is bad */
+  AMPRT_USAGE = 2, /* the command line is */
+  AMPRT_ENV = 3,   /* the machine is: no memory, disk full, a call failed */
+} AmprtStatus;
+
+typedef struct AmprtError {
+  AmprtStatus status;
+  char text[2048]; /* names the file or the call and the way out; no newline at its end */
+} AmprtError;
+
+/* Fills *error and returns `status`, for `return amprt_fail(...)`. Bytes that could play tricks
+ * with a terminal are written as `?`. */
+AmprtStatus amprt_fail(AmprtError *error, AmprtStatus status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for a call that set errno: adds its text. */
+AmprtStatus amprt_fail_errno(AmprtError *error, const char *call, const char *path);
+AmprtStatus amprt_fail_memory(AmprtError *error, size_t bytes, const char *what);
+
+#endif

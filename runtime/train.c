@@ -1,0 +1,245 @@
+#include "runtime/train.h"
+
+#include "runtime/clock.h"
+#include "runtime/stop.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { MOST_BAD_STEPS = 100 };
+
+/* Means since the last line of the log. */
+typedef struct Window {
+  double loss, accuracy, seconds_at_start;
+  int64_t steps, skipped;
+} Window;
+
+typedef struct Loop {
+  AmprtSession *session;
+  const AmprtGraph *graph;
+  AmprtFeed *feed;
+  Window window;
+  double seconds, shown;    /* training time of this run; when the progress line was last written */
+  int64_t steps, bad_steps; /* of this run; in a row without a finite loss or gradient */
+} Loop;
+
+AmprtStatus amprt_schedule_for(AmprtSession *session, AmprtError *error) {
+  const AmprtGraph *graph = &session->program->graph[0];
+  const AmprtPort *port = amprt_port_find(graph->input, graph->n_inputs, "schedule");
+  int64_t n = port ? amprt_port_elements(port) : AMPRT_SCHEDULE;
+  if (n > AMPRT_SCHEDULE)
+    return amprt_fail(error, AMPRT_ENV,
+                      "the program's schedule has %" PRId64 " entries, room is for %d", n,
+                      AMPRT_SCHEDULE);
+  return amprt_schedule_fill(&session->options, session->data.train.n, session->program->batch_size,
+                             session->schedule, n, error);
+}
+
+AmprtStatus amprt_train_feed(AmprtSession *session, const char *purpose, uint64_t position,
+                             AmprtFeed **feed, AmprtError *error) {
+  const AmprtProgram *program = session->program;
+  const AmprtOptions *options = &session->options;
+  AmprtFeedPlan plan = {.set = &session->data.train,
+                        .image = {program->height, program->width, program->channels,
+                                  .pad = options->no_augment ? 0 : options->pad,
+                                  .flip = !options->no_augment && options->flip,
+                                  .standardize = options->standardize != 0},
+                        .batch_size = program->batch_size,
+                        .seed = session->progress.seed,
+                        .purpose = purpose,
+                        .shuffle = !options->no_shuffle,
+                        .position = position,
+                        .end = UINT64_MAX,
+                        .threads = (int)options->data_threads};
+  return amprt_feed_open(feed, &plan, error);
+}
+
+static bool at_last_step(const AmprtSession *session) {
+  int64_t most = session->options.max_train_steps;
+  return most && session->progress.step >= most;
+}
+
+/* Steps that this run still has to do. */
+static double steps_left(const AmprtSession *session) {
+  const AmprtOptions *options = &session->options;
+  double batch = (double)session->program->batch_size;
+  double left = ceil(options->train_epochs * (double)session->data.train.n / batch) -
+                (double)session->progress.examples / batch;
+  double bound = (double)(options->max_train_steps - session->progress.step);
+  return options->max_train_steps && bound < left ? bound : left;
+}
+
+static void format_time(double seconds, char *out, size_t size) {
+  long long s = seconds > 0 && seconds < 1e9 ? (long long)(seconds + .5) : 0;
+  if (s >= 3600)
+    snprintf(out, size, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+  else
+    snprintf(out, size, "%lld:%02lld", s / 60, s % 60);
+}
+
+static void show_progress(Loop *loop, double rate) {
+  AmprtSession *session = loop->session;
+  const Window *window = &loop->window;
+  char text[256], left[32], scale[40] = "";
+  double loss_scale = amprt_machine_variable(&session->machine, "loss_scale", 0);
+  double lr = amprt_machine_scalar(&session->machine, loop->graph, "learning_rate", NAN);
+  if (loss_scale)
+    snprintf(scale, sizeof scale, "  scale %g", loss_scale);
+  format_time(steps_left(session) * loop->seconds / (double)loop->steps, left, sizeof left);
+  snprintf(
+      text, sizeof text,
+      "epoch %.2f/%g  step %" PRId64 "  loss %.4f  accuracy %.4f  lr %.4g%s  %.0f img/s  %s left",
+      (double)session->progress.examples / (double)session->data.train.n,
+      session->options.train_epochs, session->progress.step, window->loss / (double)window->steps,
+      window->accuracy / (double)window->steps, lr, scale, rate, left);
+  amprt_log_progress(&session->log, text);
+}
+
+static void log_window(Loop *loop, double rate) {
+  AmprtSession *session = loop->session;
+  const Window *window = &loop->window;
+  AmprtText event = {0};
+  double steps = (double)window->steps;
+  double scale = amprt_machine_variable(&session->machine, "loss_scale", 0);
+  amprt_event_begin(&event, "train");
+  amprt_event_integer(&event, "step", session->progress.step);
+  amprt_event_number(&event, "epoch",
+                     (double)session->progress.examples / (double)session->data.train.n);
+  amprt_event_number(&event, "loss", window->loss / steps);
+  amprt_event_number(&event, "accuracy", window->accuracy / steps);
+  amprt_event_number(&event, "learning_rate",
+                     amprt_machine_scalar(&session->machine, loop->graph, "learning_rate", NAN));
+  if (scale)
+    amprt_event_number(&event, "loss_scale", scale);
+  amprt_event_integer(&event, "skipped_steps", window->skipped);
+  amprt_event_number(&event, "images_per_second", rate);
+  amprt_event_end(&event, &session->log);
+}
+
+/* Shows how far we are; with `whole` also logs, and begins a new window. */
+static void report(Loop *loop, bool whole) {
+  double now = amprt_seconds(), span = now - loop->window.seconds_at_start;
+  double rate = (double)(loop->window.steps * loop->session->program->batch_size) / span;
+  if (!loop->window.steps)
+    return;
+  if (whole || (loop->session->log.terminal && now - loop->shown > .2)) {
+    show_progress(loop, rate);
+    loop->shown = now;
+  }
+  if (!whole)
+    return;
+  log_window(loop, rate);
+  loop->window = (Window){.seconds_at_start = now};
+}
+
+static void one_step(Loop *loop) {
+  AmprtSession *session = loop->session;
+  AmprtMachine *machine = &session->machine;
+  double start = amprt_seconds();
+  AmprtInputs inputs = {amprt_feed_next(loop->feed), session->schedule,
+                        (float)session->program->bn_momentum};
+  amprt_machine_run(machine, loop->graph, &inputs, NULL, NULL);
+  int64_t step = amprt_machine_step(machine);
+  session->progress.examples += (uint64_t)session->program->batch_size;
+  session->progress.step = step >= 0 ? step : session->progress.step + 1;
+  double loss = amprt_machine_scalar(machine, loop->graph, "loss", NAN);
+  bool skipped = amprt_machine_scalar(machine, loop->graph, "finite", 1) == 0;
+  loop->window.loss += loss;
+  loop->window.accuracy += amprt_machine_scalar(machine, loop->graph, "accuracy", NAN);
+  loop->window.steps++;
+  loop->window.skipped += skipped;
+  loop->bad_steps = skipped || !isfinite(loss) ? loop->bad_steps + 1 : 0;
+  loop->steps++;
+  loop->seconds += amprt_seconds() - start;
+}
+
+static AmprtStatus save(AmprtSession *session, AmprtError *error) {
+  char path[AMPRT_PATH];
+  AmprtText event = {0};
+  if (!*session->dir.path)
+    return AMPRT_OK;
+  AmprtStatus status = amprt_modeldir_ckpt(&session->dir, session->progress.step, path, error);
+  if (!status)
+    status = amprt_ckpt_save(path, &session->machine, &session->progress, error);
+  if (status)
+    return status;
+  amprt_modeldir_keep(&session->dir, session->progress.step, session->options.keep_checkpoints);
+  if (session->options.verbose)
+    amprt_say(&session->log, "saved %s", path);
+  amprt_event_begin(&event, "checkpoint");
+  amprt_event_integer(&event, "step", session->progress.step);
+  amprt_event_string(&event, "file", path);
+  amprt_event_end(&event, &session->log);
+  return AMPRT_OK;
+}
+
+static AmprtStatus fail_not_finite(const Loop *loop, AmprtError *error) {
+  const AmprtModelDir *dir = &loop->session->dir;
+  return amprt_fail(
+      error, AMPRT_INPUT,
+      "loss or gradients have not been finite for %d steps; training cannot recover: try a "
+      "smaller --learning-rate or a longer --warmup-epochs%s%s",
+      MOST_BAD_STEPS, dir->n ? "; earlier checkpoints are in " : "", dir->n ? dir->path : "");
+}
+
+/* Steps until the stream has reached `end`, or something else ends the training. */
+static AmprtStatus train_until(Loop *loop, uint64_t end, AmprtError *error) {
+  AmprtSession *session = loop->session;
+  const AmprtOptions *options = &session->options;
+  AmprtStatus status = AMPRT_OK;
+  loop->window = (Window){.seconds_at_start = amprt_seconds()};
+  while (!status && session->progress.examples < end && !at_last_step(session) &&
+         !amprt_stop_signal()) {
+    one_step(loop);
+    if (loop->bad_steps >= MOST_BAD_STEPS)
+      status = fail_not_finite(loop, error);
+    report(loop, loop->window.steps == options->log_every || status);
+    bool more = session->progress.examples < end && !at_last_step(session);
+    bool due = options->checkpoint_every && loop->steps % options->checkpoint_every == 0;
+    if (!status && more && due)
+      status = save(session, error);
+  }
+  report(loop, true);
+  return status;
+}
+
+static bool past_threshold(const AmprtSession *session, const AmprtScore *score) {
+  return score->accuracy >= session->options.stop_threshold; /* false if either is NaN */
+}
+
+/* One cycle of training and evaluation; *done when it should be the last. */
+static AmprtStatus run_cycle(Loop *loop, uint64_t end, bool *done, AmprtError *error) {
+  AmprtSession *session = loop->session;
+  AmprtScore score;
+  bool trained = session->progress.examples < end;
+  AmprtStatus status = train_until(loop, end, error);
+  bool whole = session->progress.examples >= end || at_last_step(session);
+  if (!status && whole)
+    status = amprt_recompute_stats(session, error);
+  if (!status && trained)
+    status = save(session, error);
+  if (!status && whole && !amprt_stop_signal())
+    status = amprt_evaluate(session, &score, error);
+  *done = status || amprt_stop_signal() || at_last_step(session) ||
+          (whole && past_threshold(session, &score));
+  return status;
+}
+
+AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error) {
+  Loop loop = {.session = session, .graph = &session->program->graph[0]};
+  int64_t cycles = amprt_schedule_cycles(&session->options);
+  AmprtStatus status =
+      amprt_train_feed(session, "train", session->progress.examples, &loop.feed, error);
+  bool done = status != AMPRT_OK;
+  for (int64_t i = 0; i < cycles && !done; i++) {
+    AmprtCycle cycle = amprt_schedule_cycle(&session->options, i, session->data.train.n,
+                                            session->program->batch_size);
+    uint64_t end = cycle.batches * (uint64_t)session->program->batch_size;
+    /* a resumed run repeats the evaluation that it was saved in front of, and its verdict */
+    if (session->progress.examples <= end || i + 1 == cycles)
+      status = run_cycle(&loop, end, &done, error);
+  }
+  amprt_feed_close(loop.feed);
+  *stopped = amprt_stop_signal();
+  return status;
+}

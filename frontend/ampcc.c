@@ -60,7 +60,7 @@ static bool run_passes(Module *module, const Options *options, Diag *diag) {
                      .time_report = options->text[OPT_time_report] != NULL,
                      .out = stderr};
   bool good = pipeline_run(&context, options->text[OPT_passes], options->text[OPT_skip], &trace);
-  arena_free(scratch);
+  arena_free(context.scratch); /* pass_run renews it */
   return good && diag->n_errors == 0;
 }
 

@@ -1,0 +1,96 @@
+/* One generated loop kernel: POINT nodes over one iteration space (the body), sums per channel of
+ * what the body computes or loads, then a tail over the channels. See codegen/README.md for a
+ * program's text. */
+#ifndef AMPCC_CODEGEN_CPU_LOOP_H
+#define AMPCC_CODEGEN_CPU_LOOP_H
+
+#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/text.h"
+
+typedef enum LoopPart { PART_BODY, PART_TAIL } LoopPart;
+
+/* How a kernel reads an operand that it does not compute. */
+typedef enum LoadForm {
+  LOAD_EACH,   /* element i                                              */
+  LOAD_VECTOR, /* element i mod C: a vector over the last axis            */
+  LOAD_SCALAR, /* the only one                                           */
+  LOAD_GATHER, /* any other broadcast, by coordinates                    */
+  LOAD_SPLAT,  /* a constant's value, from the args                      */
+  LOAD_WHOLE,  /* a pointer for the op's own use (the schedule's table)  */
+} LoadForm;
+
+typedef struct LoopInput {
+  const Value *value; /* its storage */
+  DType dtype;        /* of the value as read; low and f32 are float in the kernel */
+  LoadForm form;
+  LoopPart part;
+  int extra; /* GATHER: which index; SPLAT: which number */
+} LoopInput;
+
+typedef struct LoopOutput {
+  const Value *value;    /* what is stored */
+  const Value *variable; /* into this one, or NULL: at its own place */
+  const Value *go;       /* under this predicate, or NULL */
+  LoopPart part;
+} LoopOutput;
+
+typedef struct LoopIndex { /* coordinates of a gather; see AmpIndex in prelude.h */
+  int rank;
+  int64_t dim[MAX_RANK], stride[MAX_RANK];
+} LoopIndex;
+
+typedef struct LoopGrid { /* see AmpGrid in prelude.h */
+  int64_t total, blocks, groups, stride, width, panels, channels;
+} LoopGrid;
+
+typedef struct LoopPlan {
+  Arena *arena;
+  const Kernel *kernel;
+  LoopGrid grid;
+  LoopInput *input;
+  LoopOutput *output;
+  LoopIndex *index;
+  double *number; /* attributes and splat constants */
+  int n_inputs, cap_inputs, n_outputs, cap_outputs, n_indices, cap_indices, n_numbers, cap_numbers;
+  int n_sums; /* doubles per channel */
+} LoopPlan;
+
+/* loop_plan.c */
+LoopPlan loop_plan(Arena *arena, const Kernel *kernel);
+LoopGrid loop_grid(const Kernel *kernel);
+int loop_sums_of(const Node *node); /* doubles per channel that a CHANNEL node keeps */
+LoopPart loop_part(const Node *node, const Kernel *kernel);
+/* Where node's operand `k` comes from: its producer in the kernel, or NULL and *input. */
+const Node *loop_producer(const LoopPlan *plan, const Value *value);
+int loop_input(LoopPlan *plan, const Node *node, int k);
+int loop_number(LoopPlan *plan, double number); /* appended; its place */
+/* Elements and last dimension of the space that a node iterates over. */
+int64_t loop_count(const Node *node);
+int64_t loop_channels(const Node *node);
+
+/* loop_text.c: the function's text, `@` for its name. Appends the numbers it uses to the plan. */
+const char *loop_text(LoopPlan *plan);
+/* loop_args.c: the args table named `name` of a function `function` */
+void loop_args(CpuEmit *emit, const LoopPlan *plan, const char *function, const char *name);
+/* C initialisers of AmpRef: a value read (a constant gets a table of its own, named `owner`), a
+ * result's own place (nowhere if it has none), the variable that an update of `kernel` stores
+ * `value` to (or nowhere). */
+const char *ref_read(CpuEmit *emit, const Value *value, const char *owner);
+const char *ref_result(CpuEmit *emit, const Value *value);
+const char *ref_update(CpuEmit *emit, const Kernel *kernel, const Value *value);
+const char *ref_nowhere(void);
+void index_args(Text *out, const LoopIndex *index); /* of AmpIndex */
+/* "args_train_12": name of the args of a kernel of the graph being emitted */
+const char *args_name(CpuEmit *emit, const Kernel *kernel);
+int64_t kernel_scratch(const Kernel *kernel); /* where its workspace lies */
+
+/* row.c reduce.c opt.c pool.c: functions of the prelude; the args table is written, *call is filled
+ * but for its name */
+void row_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call);
+void reduce_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call);
+void opt_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call);
+int64_t opt_chunks(const Node *node);
+/* Chunks for `total` elements of work cut at `most` places: by size alone, never by threads. */
+int64_t chunk_count(int64_t total, int64_t most);
+
+#endif

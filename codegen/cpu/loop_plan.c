@@ -1,0 +1,257 @@
+/* What a loop kernel reads, stores and iterates over. */
+#include "codegen/cpu/loop.h"
+
+#include <string.h>
+
+enum {
+  WIDTH = 1024,
+  CHUNK = 32768,
+  MAX_CHUNKS = 64,
+  SUM_ROWS = 64
+}; /* WIDTH: AMP_WIDTH of prelude.h */
+
+int64_t chunk_count(int64_t total, int64_t most) {
+  int64_t n = total / CHUNK < MAX_CHUNKS ? total / CHUNK : MAX_CHUNKS;
+  n = n < most ? n : most;
+  return n > 1 ? n : 1;
+}
+
+static int64_t last_dim(TensorType type) {
+  return type.rank ? type.dim[type.rank - 1] : 1;
+}
+
+/* The value whose type is the space: what a sum reads, what an update stores, else the result. */
+static TensorType space_of(const Node *node) {
+  if (op_info[node->op].gen == GEN_CHANNEL)
+    return node->arg[0]->type;
+  return node->op == OP_UPDATE ? node->arg[1]->type : node->result[0]->type;
+}
+
+int64_t loop_count(const Node *node) {
+  return type_count(space_of(node));
+}
+int64_t loop_channels(const Node *node) {
+  return last_dim(space_of(node));
+}
+
+int loop_sums_of(const Node *node) {
+  if (op_info[node->op].gen != GEN_CHANNEL)
+    return 0;
+  return node->op == OP_BIAS_GRAD ? 1 : 2;
+}
+
+static bool in_kernel(const Kernel *kernel, const Node *node) {
+  for (int i = 0; i < kernel->n_nodes; i++)
+    if (kernel->node[i] == node)
+      return true;
+  return false;
+}
+
+/* Tail nodes come after the sums; their results, too, are vectors over the channels. */
+LoopPart loop_part(const Node *node, const Kernel *kernel) {
+  bool after_sums = false;
+  for (int i = 0; i < kernel->n_nodes; i++) {
+    const Node *at = kernel->node[i];
+    GenClass gen = op_info[at->op].gen;
+    if (at == node)
+      return gen == GEN_VECTOR && after_sums ? PART_TAIL : PART_BODY;
+    after_sums |= gen == GEN_CHANNEL;
+  }
+  BUG("`%s` is not in kernel %d", op_info[node->op].name, kernel->id);
+}
+
+const Node *loop_producer(const LoopPlan *plan, const Value *value) {
+  return in_kernel(plan->kernel, value->node) ? value->node : NULL;
+}
+
+int loop_number(LoopPlan *plan, double number) {
+  arena_push(plan->arena, plan->number, plan->n_numbers, plan->cap_numbers, number);
+  return plan->n_numbers - 1;
+}
+
+/* ---- broadcasts ---- */
+
+/* Strides of the operand of a broadcast in the coordinates of its result; neighbouring axes that
+ * step alike become one. */
+static LoopIndex gather_index(const Node *node) {
+  const Attr *axes = attr_find(node, ATTR_AXES);
+  TensorType out = node->result[0]->type;
+  int64_t stride[MAX_RANK] = {0}, step = 1;
+  bool is_new[MAX_RANK] = {false};
+  for (int i = 0; axes && i < axes->n; i++)
+    is_new[axes->ints[i]] = true;
+  for (int d = out.rank - 1; d >= 0; d--)
+    if (!is_new[d]) {
+      stride[d] = step;
+      step *= out.dim[d];
+    }
+  LoopIndex index = {0};
+  for (int d = 0; d < out.rank; d++) {
+    int last = index.rank - 1;
+    if (index.rank && index.stride[last] == stride[d] * out.dim[d]) {
+      index.dim[last] *= out.dim[d];
+      index.stride[last] = stride[d];
+    } else {
+      index.dim[index.rank] = out.dim[d];
+      index.stride[index.rank++] = stride[d];
+    }
+  }
+  return index;
+}
+
+/* Only the last axis is the operand's: a vector over the channels. */
+static bool is_vector(const LoopIndex *index) {
+  return index->rank == 2 && index->stride[0] == 0 && index->stride[1] == 1;
+}
+
+static LoadForm broadcast_form(const LoopPlan *plan, const Node *node, LoopIndex *index) {
+  TensorType x = node->arg[0]->type;
+  int64_t count = type_count(x);
+  *index = gather_index(node);
+  if (count == plan->grid.total)
+    return LOAD_EACH;
+  if (count == 1)
+    return LOAD_SCALAR;
+  bool is_float = dtype_info[x.dtype].is_float;
+  return is_float && is_vector(index) && count == loop_channels(node) ? LOAD_VECTOR : LOAD_GATHER;
+}
+
+/* ---- operands ---- */
+
+static bool is_whole(const Node *node, int k) {
+  return node->op == OP_LR_SCHEDULE && k == 1;
+}
+
+static LoopInput describe_input(LoopPlan *plan, const Node *node, int k, LoopIndex *index) {
+  const Value *value = node->arg[k], *storage = value_storage(node->arg[k]);
+  int64_t count = type_count(value->type);
+  LoopPart part = loop_part(node, plan->kernel);
+  int64_t space = part == PART_TAIL ? plan->grid.channels : plan->grid.total;
+  LoopInput input = {storage, value->type.dtype, LOAD_EACH, part, -1};
+  if (storage->node->op == OP_CONST && !attr_find(storage->node, ATTR_DATA))
+    input.form = LOAD_SPLAT;
+  else if (is_whole(node, k))
+    input.form = LOAD_WHOLE;
+  else if (node->op == OP_BROADCAST)
+    input.form = broadcast_form(plan, node, index);
+  else if (count != space)
+    input.form = count == 1 ? LOAD_SCALAR : LOAD_VECTOR;
+  return input;
+}
+
+static bool same_index(const LoopIndex *a, const LoopIndex *b) {
+  return a->rank == b->rank && memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
+         memcmp(a->stride, b->stride, sizeof a->stride) == 0;
+}
+
+static bool same_input(const LoopPlan *plan, const LoopInput *a, const LoopInput *b,
+                       const LoopIndex *index) {
+  return a->value == b->value && a->dtype == b->dtype && a->form == b->form && a->part == b->part &&
+         (a->form != LOAD_GATHER || same_index(&plan->index[a->extra], index));
+}
+
+int loop_input(LoopPlan *plan, const Node *node, int k) {
+  LoopIndex index = {0};
+  LoopInput input = describe_input(plan, node, k, &index);
+  for (int i = 0; i < plan->n_inputs; i++)
+    if (same_input(plan, &plan->input[i], &input, &index))
+      return i;
+  if (input.form == LOAD_GATHER) {
+    input.extra = plan->n_indices;
+    arena_push(plan->arena, plan->index, plan->n_indices, plan->cap_indices, index);
+  }
+  if (input.form == LOAD_SPLAT)
+    input.extra = loop_number(plan, attr_float(input.value->node, ATTR_VALUE, 0));
+  arena_push(plan->arena, plan->input, plan->n_inputs, plan->cap_inputs, input);
+  return plan->n_inputs - 1;
+}
+
+/* ---- results ---- */
+
+static void add_output(LoopPlan *plan, LoopOutput output) {
+  arena_push(plan->arena, plan->output, plan->n_outputs, plan->cap_outputs, output);
+}
+
+/* Sums are finished in the tail. */
+static LoopPart result_part(const LoopPlan *plan, const Node *node) {
+  return op_info[node->op].gen == GEN_CHANNEL ? PART_TAIL : loop_part(node, plan->kernel);
+}
+
+static void add_stored_results(LoopPlan *plan, const Node *node) {
+  const int64_t *at = attr_ints(node, ATTR_AT, node->n_results);
+  for (int r = 0; r < node->n_results; r++)
+    if (at && at[r] >= 0)
+      add_output(plan, (LoopOutput){node->result[r], NULL, NULL, result_part(plan, node)});
+}
+
+static void add_update(LoopPlan *plan, const Node *node) {
+  const Node *producer = loop_producer(plan, node->arg[1]);
+  LoopPart part = producer ? result_part(plan, producer) : PART_BODY;
+  const Value *go = node->n_args > 2 ? node->arg[2] : NULL;
+  if (!producer)
+    loop_input(plan, node, 1);
+  add_output(plan, (LoopOutput){node->arg[1], node->arg[0], go, part});
+}
+
+/* ---- the space ---- */
+
+/* Does the body need to know the channel of an element? */
+static bool has_channels(const Kernel *kernel, int64_t total) {
+  for (int i = 0; i < kernel->n_nodes; i++) {
+    const Node *node = kernel->node[i];
+    if (op_info[node->op].gen == GEN_CHANNEL)
+      return true;
+    for (int k = 0; k < node->n_args; k++) {
+      int64_t count = type_count(node->arg[k]->type);
+      if (op_info[node->op].gen == GEN_POINT && count != 1 && count != total)
+        return true;
+    }
+  }
+  return false;
+}
+
+static int64_t round_up(int64_t n, int64_t to) {
+  return (n + to - 1) / to * to;
+}
+
+/* Whole rows of C as many as fit WIDTH, or a row in equal panels. Sums want chunks of many rows:
+ * each chunk's partial sums are as long as a row. */
+LoopGrid loop_grid(const Kernel *kernel) {
+  const Node *first = kernel->node[0];
+  LoopGrid g = {.total = loop_count(first), .channels = loop_channels(first)};
+  bool sums = false;
+  for (int i = 0; i < kernel->n_nodes; i++)
+    sums |= op_info[kernel->node[i]->op].gen == GEN_CHANNEL;
+  g.panels = 1;
+  if (!has_channels(kernel, g.total))
+    g.stride = g.width = WIDTH;
+  else if (g.channels <= WIDTH)
+    g.stride = g.width = WIDTH / g.channels * g.channels;
+  else {
+    g.panels = (g.channels + WIDTH - 1) / WIDTH;
+    g.stride = g.channels;
+    g.width = round_up((g.channels + g.panels - 1) / g.panels, 16);
+    g.panels = (g.channels + g.width - 1) / g.width;
+  }
+  g.blocks = (g.total + g.stride - 1) / g.stride;
+  int64_t most = sums ? g.total / g.channels / SUM_ROWS : g.blocks;
+  g.groups = chunk_count(g.total / g.panels, most < g.blocks ? most : g.blocks);
+  return g;
+}
+
+LoopPlan loop_plan(Arena *arena, const Kernel *kernel) {
+  LoopPlan plan = {.arena = arena, .kernel = kernel, .grid = loop_grid(kernel)};
+  for (int i = 0; i < kernel->n_nodes; i++) {
+    const Node *node = kernel->node[i];
+    if (node->op == OP_UPDATE) {
+      add_update(&plan, node);
+      continue;
+    }
+    for (int k = 0; k < node->n_args; k++)
+      if (!loop_producer(&plan, node->arg[k]))
+        loop_input(&plan, node, k);
+    add_stored_results(&plan, node);
+    plan.n_sums += loop_sums_of(node);
+  }
+  return plan;
+}

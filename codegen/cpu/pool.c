@@ -1,0 +1,66 @@
+/* Pooling: functions of prelude_pool.h. Generated, not oneDNN's: our index names the first maximum
+ * of a window and survives in the graph, and NaN wins; oneDNN's workspace is opaque and its maximum
+ * drops NaN. */
+#include "codegen/cpu/loop.h"
+
+/* Which value has the shape of x and which that of y; results count from RESULT on. */
+enum { RESULT = 100 };
+
+typedef struct PoolForm {
+  const char *function;
+  int x, y, index; /* index: -1 if there is none */
+} PoolForm;
+
+static const PoolForm pool_form[OP_COUNT] = {
+    [OP_MAX_POOL] = {"amp_max_pool", 0, RESULT, RESULT + 1},
+    [OP_MAX_POOL_GRAD] = {"amp_max_pool_grad", RESULT, 0, 1},
+    [OP_AVG_POOL] = {"amp_avg_pool", 0, RESULT, -1},
+    [OP_AVG_POOL_GRAD] = {"amp_avg_pool_grad", RESULT, 0, -1},
+};
+
+static const Value *pick(const Node *node, int which) {
+  return which >= RESULT ? node->result[which - RESULT] : node->arg[which];
+}
+
+static const char *index_ref(CpuEmit *emit, const Node *node, int which, const char *name) {
+  if (which < 0)
+    return ref_nowhere();
+  if (which >= RESULT)
+    return ref_result(emit, pick(node, which));
+  return ref_read(emit, pick(node, which), arena_printf(emit->arena, "%s_index", name));
+}
+
+int64_t cpu_pool_workspace(const Kernel *kernel) {
+  (void)kernel;
+  return 0;
+}
+
+void cpu_emit_pool(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
+  const Node *node = kernel->node[0];
+  const PoolForm *form = &pool_form[node->op];
+  CHECK(form->function && kernel->n_nodes == 1, "kernel %d is no pooling alone", kernel->id);
+  const int64_t *x = pick(node, form->x)->type.dim, *y = pick(node, form->y)->type.dim;
+  const int64_t *window = attr_ints(node, ATTR_WINDOW, 2),
+                *stride = attr_ints(node, ATTR_STRIDE, 2);
+  const int64_t *pad = attr_ints(node, ATTR_PAD, 4), *rows = form->x >= RESULT ? x : y;
+  const char *name = args_name(emit, kernel);
+  Text out = {emit->arena};
+  text_format(&out, "static const AmpPool %s = {\n", name);
+  text_format(&out, "  .in = %s,\n",
+              ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_x", name)));
+  text_format(&out, "  .index = %s,\n", index_ref(emit, node, form->index, name));
+  text_format(&out, "  .out = %s,\n", ref_result(emit, node->result[0]));
+  text_format(&out, "  .N = %lld, .H = %lld, .W = %lld, .C = %lld, .P = %lld, .Q = %lld,\n",
+              (long long)x[0], (long long)x[1], (long long)x[2], (long long)x[3], (long long)y[1],
+              (long long)y[2]);
+  text_format(&out, "  .window = {%lld,%lld}, .stride = {%lld,%lld}, .pad = {%lld,%lld},\n",
+              (long long)window[0], (long long)window[1], (long long)stride[0],
+              (long long)stride[1], (long long)pad[0], (long long)pad[2]);
+  text_format(&out, "  .include_pad = %d, .chunks = %lld,\n};\n",
+              (int)attr_int(node, ATTR_INCLUDE_PAD, 0),
+              (long long)chunk_count(x[0] * x[1] * x[2] * x[3], rows[0] * rows[1]));
+  fputs(text_get(&out), emit->tables);
+  call->function = form->function;
+  call->args = arena_printf(emit->arena, "&%s", name);
+  call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, op_info[node->op].name);
+}

@@ -1,0 +1,329 @@
+/* Helpers of the generated kernels: where operands lie, how an iteration space is cut into chunks,
+ * loads and stores of the 16-bit floats. Becomes part of every program, in front of its kernels,
+ * right after amprt.h; so it includes nothing (immintrin.h would cost half a second of compile
+ * time).
+ *
+ * Every result is the same bit for bit on every machine, with every compiler and for every number
+ * of threads: no contraction, and chunks that follow from shapes alone. */
+#ifndef AMP_PRELUDE_H
+#define AMP_PRELUDE_H
+
+/* Not inlined: all of them work on whole blocks, and the compiler's time counts. */
+#define AMP_FN     static __attribute__((noinline, unused))
+#define AMP_INLINE static inline __attribute__((always_inline, unused))
+#define AMP_STR(x) #x
+/* Iterations touch distinct elements: an output may lie exactly where an operand lies. */
+#define AMP_SIMD _Pragma("omp simd")
+/* Chunks share no output, so any schedule gives the same bits; static keeps caches warm. */
+#define AMP_PARALLEL(n) _Pragma(AMP_STR(omp parallel for schedule(static) if ((n) > 1)))
+
+enum { AMP_WIDTH = 1024, AMP_RUN = 32 };
+
+/* ---- where operands lie ---- */
+
+enum { AMP_ARENA, AMP_STATE, AMP_DATA, AMP_NOWHERE };
+
+typedef struct AmpRef {
+  int64_t at;           /* offset in its block */
+  const void *data;     /* AMP_DATA: a constant's table */
+  uint8_t where, dtype; /* AMP_..., AmprtDType */
+} AmpRef;
+
+AMP_INLINE void *amp_at(const AmprtRun *run, const AmpRef *ref) {
+  if (ref->where == AMP_DATA)
+    return (void *)(uintptr_t)ref->data;
+  if (ref->where == AMP_NOWHERE)
+    return NULL;
+  return (ref->where == AMP_STATE ? run->state : run->arena) + ref->at;
+}
+
+/* Is the update that `ref` guards to happen? No predicate: always. */
+AMP_INLINE int amp_go(const AmprtRun *run, const AmpRef *ref) {
+  const uint8_t *go = (const uint8_t *)amp_at(run, ref);
+  return !go || *go;
+}
+
+/* ---- iteration spaces ---- */
+
+/* A tensor of `total` elements with C channels as blocks of `stride` elements (whole rows of C, as
+ * many as fit AMP_WIDTH, or one row cut into `panels` of `width`). A chunk is a range of blocks in
+ * one panel; `groups` ranges. */
+typedef struct AmpGrid {
+  int64_t total, blocks, groups;
+  int32_t stride, width, panels, channels;
+} AmpGrid;
+
+typedef struct AmpChunk {
+  int64_t group, first, last; /* blocks first..last-1 */
+  int32_t column, width;      /* of its panel */
+} AmpChunk;
+
+AMP_INLINE AmpChunk amp_chunk(const AmpGrid *grid, int64_t chunk) {
+  AmpChunk at;
+  at.group = chunk / grid->panels;
+  at.first = at.group * grid->blocks / grid->groups;
+  at.last = (at.group + 1) * grid->blocks / grid->groups;
+  at.column = (int32_t)(chunk % grid->panels) * grid->width;
+  at.width = grid->stride - at.column < grid->width ? grid->stride - at.column : grid->width;
+  return at;
+}
+
+/* Elements of the block that starts at `start`: the last one may be shorter. */
+AMP_INLINE int amp_block(const AmpGrid *grid, const AmpChunk *at, int64_t start) {
+  int64_t left = grid->total - start;
+  return left < at->width ? (int)left : at->width;
+}
+
+/* Do the short float sums go to the doubles after block b? The first and the last block are runs of
+ * their own: the first gives the shift of the squares, the last may be short. */
+AMP_INLINE int amp_run_ends(const AmpChunk *at, int64_t b) {
+  return (b - at->first) % AMP_RUN == 0 || b + 2 >= at->last;
+}
+
+/* ---- 16-bit floats ---- */
+
+AMP_INLINE uint32_t amp_bits(float x) {
+  uint32_t u;
+  __builtin_memcpy(&u, &x, sizeof u);
+  return u;
+}
+
+AMP_INLINE float amp_float(uint32_t u) {
+  float x;
+  __builtin_memcpy(&x, &u, sizeof x);
+  return x;
+}
+
+/* Nearest even; what overflows becomes Inf, NaN stays (quiet). */
+AMP_INLINE float amp_round_bf16(float x) {
+  uint32_t u = amp_bits(x), nan = u | 0x400000u;
+  uint32_t r = u + 0x7fffu + ((u >> 16) & 1u);
+  return amp_float((x != x ? nan : r) & 0xffff0000u);
+}
+
+AMP_INLINE float amp_round_f16(float x) {
+  uint32_t u = amp_bits(x), sign = u & 0x80000000u, a = u & 0x7fffffffu;
+  uint32_t r = (a + 0xfffu + ((a >> 13) & 1u)) & ~0x1fffu;
+  r = r >= 0x47800000u ? 0x7f800000u : r;               /* from 65520 on */
+  uint32_t tiny = amp_bits(amp_float(a) + 0.5f - 0.5f); /* below 2^-14: steps of 2^-24 */
+  r = a < 0x38800000u ? tiny : r;
+  r = a > 0x7f800000u ? (a | 0x400000u) & ~0x1fffu : r;
+  return amp_float(r | sign);
+}
+
+AMP_INLINE uint16_t amp_to_bf16(float x) {
+  return (uint16_t)(amp_bits(amp_round_bf16(x)) >> 16);
+}
+AMP_INLINE float amp_from_bf16(uint16_t h) {
+  return amp_float((uint32_t)h << 16);
+}
+
+/* Of a float that f16 can hold: its bits. */
+AMP_INLINE uint16_t amp_to_f16(float x) {
+  uint32_t u = amp_bits(amp_round_f16(x)), a = u & 0x7fffffffu;
+  uint32_t h = (a >> 13) - (112u << 10);
+  h = a < 0x38800000u ? amp_bits(amp_float(a) + 0.5f) & 0x3ffu : h; /* units of 2^-24 */
+  h = a >= 0x7f800000u ? 0x7c00u | ((a >> 13) & 0x3ffu) : h;
+  return (uint16_t)(h | (u >> 31 << 15));
+}
+
+AMP_INLINE float amp_from_f16(uint16_t h) {
+  uint32_t a = h & 0x7fffu;
+  uint32_t u = amp_bits(amp_float(a << 13) * 0x1p112f);
+  u = a >= 0x7c00u ? 0x7f800000u | a << 13 : u;
+  u = a > 0x7c00u ? u | 0x400000u : u;
+  return amp_float(u | (uint32_t)(h >> 15) << 31);
+}
+
+/* dst and src never overlap: dst or src is a local buffer. */
+AMP_FN void amp_load_f32(float *restrict dst, const float *restrict src, int n) {
+  __builtin_memcpy(dst, src, (size_t)n * sizeof *dst);
+}
+AMP_FN void amp_store_f32(float *restrict dst, const float *restrict src, int n) {
+  __builtin_memcpy(dst, src, (size_t)n * sizeof *dst);
+}
+AMP_FN void amp_load_bf16(float *restrict dst, const uint16_t *restrict src, int n) {
+  AMP_SIMD
+  for (int i = 0; i < n; i++)
+    dst[i] = amp_from_bf16(src[i]);
+}
+AMP_FN void amp_store_bf16(uint16_t *restrict dst, const float *restrict src, int n) {
+  AMP_SIMD
+  for (int i = 0; i < n; i++)
+    dst[i] = amp_to_bf16(src[i]);
+}
+
+#ifdef __F16C__
+typedef float AmpF8 __attribute__((vector_size(32)));
+typedef short AmpH8 __attribute__((vector_size(16)));
+enum { AMP_F16_STEP = 8 };
+
+AMP_INLINE void amp_load8_f16(float *dst, const uint16_t *src) {
+  AmpH8 h;
+  __builtin_memcpy(&h, src, sizeof h);
+  AmpF8 f = __builtin_ia32_vcvtph2ps256(h);
+  __builtin_memcpy(dst, &f, sizeof f);
+}
+AMP_INLINE void amp_store8_f16(uint16_t *dst, const float *src) {
+  AmpF8 f;
+  __builtin_memcpy(&f, src, sizeof f);
+  AmpH8 h = (AmpH8)__builtin_ia32_vcvtps2ph256(f, 0);
+  __builtin_memcpy(dst, &h, sizeof h);
+}
+#else
+enum { AMP_F16_STEP = 1 };
+AMP_INLINE void amp_load8_f16(float *dst, const uint16_t *src) {
+  *dst = amp_from_f16(*src);
+}
+AMP_INLINE void amp_store8_f16(uint16_t *dst, const float *src) {
+  *dst = amp_to_f16(*src);
+}
+#endif
+
+AMP_FN void amp_load_f16(float *restrict dst, const uint16_t *restrict src, int n) {
+  int i = 0;
+  for (; i + AMP_F16_STEP <= n; i += AMP_F16_STEP)
+    amp_load8_f16(dst + i, src + i);
+  for (; i < n; i++)
+    dst[i] = amp_from_f16(src[i]);
+}
+AMP_FN void amp_store_f16(uint16_t *restrict dst, const float *restrict src, int n) {
+  int i = 0;
+  for (; i + AMP_F16_STEP <= n; i += AMP_F16_STEP)
+    amp_store8_f16(dst + i, src + i);
+  for (; i < n; i++)
+    dst[i] = amp_to_f16(src[i]);
+}
+
+/* Elements first..first+n of a float tensor of any type, converted to `buf`; or in place, if they
+ * are float already. */
+AMP_FN const float *amp_read(int dtype, const void *base, int64_t first, int n, float *buf) {
+  if (dtype == AMPRT_F32)
+    return (const float *)base + first;
+  if (dtype == AMPRT_F16)
+    amp_load_f16(buf, (const uint16_t *)base + first, n);
+  else
+    amp_load_bf16(buf, (const uint16_t *)base + first, n);
+  return buf;
+}
+
+AMP_FN void amp_write(int dtype, void *base, int64_t first, int n, const float *buf) {
+  if (dtype == AMPRT_F32)
+    amp_store_f32((float *)base + first, buf, n);
+  else if (dtype == AMPRT_F16)
+    amp_store_f16((uint16_t *)base + first, buf, n);
+  else
+    amp_store_bf16((uint16_t *)base + first, buf, n);
+}
+
+AMP_INLINE void amp_copy(void *dst, const void *src, int64_t bytes) {
+  __builtin_memcpy(dst, src, (size_t)bytes);
+}
+
+/* The part of a vector over the channels that goes with a panel, repeated for each row of a block.
+ */
+AMP_FN void amp_vector(float *buf, const AmpRef *ref, const void *base, const AmpGrid *grid,
+                       const AmpChunk *at) {
+  int have = grid->channels < at->width ? grid->channels : at->width;
+  const float *v = amp_read(ref->dtype, base, at->column, have, buf);
+  if (v != buf)
+    amp_load_f32(buf, v, have);
+  for (int i = have; i < at->width; i++)
+    buf[i] = buf[i - have];
+}
+
+/* ---- broadcasts that are neither a scalar nor a vector over the last axis ---- */
+
+/* Coordinates of the result, innermost last; stride 0 along the axes that the operand lacks. */
+typedef struct AmpIndex {
+  int32_t rank;
+  int64_t dim[AMPRT_MAX_RANK], stride[AMPRT_MAX_RANK];
+} AmpIndex;
+
+AMP_FN int64_t amp_index(const AmpIndex *ix, int64_t element) {
+  int64_t from = 0;
+  for (int d = ix->rank - 1; d >= 0; d--) {
+    from += element % ix->dim[d] * ix->stride[d];
+    element /= ix->dim[d];
+  }
+  return from;
+}
+
+/* dst[0..n): what elements first..first+n of the result are made of; `size` bytes each. */
+AMP_FN void amp_gather(void *dst, const void *src, const AmpIndex *ix, int64_t first, int n,
+                       int size) {
+  unsigned char *to = (unsigned char *)dst;
+  int64_t inner = ix->dim[ix->rank - 1], step = ix->stride[ix->rank - 1];
+  for (int i = 0; i < n;) {
+    const unsigned char *from = (const unsigned char *)src + amp_index(ix, first + i) * size;
+    int64_t left = inner - (first + i) % inner;
+    int run = left < n - i ? (int)left : n - i;
+    if (step)
+      __builtin_memcpy(to + (int64_t)i * size, from, (size_t)run * (size_t)size);
+    else
+      for (int j = 0; j < run; j++)
+        __builtin_memcpy(to + (int64_t)(i + j) * size, from, (size_t)size);
+    i += run;
+  }
+}
+
+/* ---- sums per channel ---- */
+
+/* The chunk's doubles of sum number `k`, zeroed in the columns of its panel. */
+AMP_FN double *amp_sum_begin(double *part, int64_t k, const AmpGrid *grid, const AmpChunk *at) {
+  double *sum = part + k * grid->channels;
+  int n = grid->channels < at->width ? grid->channels : at->width;
+  for (int c = 0; c < n; c++)
+    sum[at->column + c] = 0;
+  return sum;
+}
+
+/* sum[c] of a panel's columns += s[i], and s = 0; position i belongs to channel (column + i) % C.
+ */
+AMP_FN void amp_sum_flush(double *restrict sum, float *restrict s, const AmpGrid *grid,
+                          const AmpChunk *at, int n) {
+  for (int i = 0; i < n;) {
+    int c0 = (at->column + i) % grid->channels;
+    int run = grid->channels - c0 < n - i ? grid->channels - c0 : n - i;
+    AMP_SIMD
+    for (int j = 0; j < run; j++) {
+      sum[c0 + j] += (double)s[i + j];
+      s[i + j] = 0;
+    }
+    i += run;
+  }
+}
+
+/* s and q are the sums of d = x - k and d*d over `count` blocks: adds those of x and x*x. The first
+ * run of a chunk has count 1 and k = 0; its x (if finite) becomes the k of the others, so that q
+ * loses nothing where the mean is large. */
+AMP_FN void amp_stats_flush(double *restrict sum, double *restrict square, float *restrict k,
+                            float *restrict s, float *restrict q, const AmpGrid *grid,
+                            const AmpChunk *at, int n, int64_t count) {
+  for (int i = 0; i < n;) {
+    int c0 = (at->column + i) % grid->channels;
+    int run = grid->channels - c0 < n - i ? grid->channels - c0 : n - i;
+    AMP_SIMD
+    for (int j = 0; j < run; j++) {
+      double shift = (double)k[i + j], d = (double)s[i + j], m = (double)count;
+      double dd = count == 1 ? d * d : (double)q[i + j];
+      sum[c0 + j] += d + m * shift;
+      square[c0 + j] += dd + 2 * shift * d + m * shift * shift;
+    }
+    i += run;
+  }
+  for (int i = 0; i < n; i++) {
+    float x = s[i] - s[i] == 0 ? s[i] : 0;
+    k[i] = count == 1 && k[i] == 0 ? x : k[i];
+    s[i] = q[i] = 0;
+  }
+}
+
+/* The groups' partial sums, n doubles each, added in order into the first. */
+AMP_FN void amp_sum_groups(double *part, int64_t groups, int64_t n) {
+  for (int64_t g = 1; g < groups; g++)
+    for (int64_t i = 0; i < n; i++)
+      part[i] += part[g * n + i];
+}
+
+#endif

@@ -1,0 +1,201 @@
+/* Optimizers: one pass over a parameter, its slots and its gradient. Unscale, decay, step, store,
+ * and the low-precision copy, all in f32; nothing is touched if the predicate says no. */
+#ifndef AMP_PRELUDE_OPT_H
+#define AMP_PRELUDE_OPT_H
+
+enum { AMP_MAX_SLOTS = 2, AMP_MAX_OPT_OUT = 4 };
+
+typedef struct AmpOpt {
+  AmpRef w, slot[AMP_MAX_SLOTS], g, lr, inv, step, go;
+  AmpRef out[AMP_MAX_OPT_OUT]; /* w', slots', copy: in the arena, if anyone reads them there */
+  AmpRef var[AMP_MAX_OPT_OUT]; /* the variables that they become */
+  int64_t n, chunks, scratch;  /* scratch: LARS, two doubles per chunk, offset in the arena */
+  double decay, momentum, trust, epsilon, beta1, beta2;
+  int32_t n_slots, nesterov, decoupled, has_copy;
+} AmpOpt;
+
+typedef struct AmpOptScalars {
+  float lr, inv, decay, momentum, rest1, beta2, rest2, fix1, fix2, epsilon;
+} AmpOptScalars;
+
+typedef struct AmpOptBlock { /* old values, new values */
+  const float *w, *slot[AMP_MAX_SLOTS], *g;
+  float *new_w, *new_slot[AMP_MAX_SLOTS];
+} AmpOptBlock;
+
+typedef void AmpOptStep(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n);
+
+AMP_FN void amp_opt_store(const AmprtRun *run, const AmpOpt *a, int k, int64_t at, int n,
+                          const float *value, int go) {
+  if (a->out[k].where != AMP_NOWHERE)
+    amp_write(a->out[k].dtype, amp_at(run, &a->out[k]), at, n, value);
+  if (go && a->var[k].where != AMP_NOWHERE)
+    amp_write(a->var[k].dtype, amp_at(run, &a->var[k]), at, n, value);
+}
+
+AMP_FN void amp_opt_block(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s,
+                          AmpOptStep *step, int64_t at, int n, int go) {
+  float buf_g[AMP_WIDTH], w[AMP_WIDTH], slot[AMP_MAX_SLOTS][AMP_WIDTH];
+  AmpOptBlock b;
+  b.w = (const float *)amp_at(run, &a->w) + at;
+  b.g = amp_read(a->g.dtype, amp_at(run, &a->g), at, n, buf_g);
+  b.new_w = w;
+  for (int k = 0; k < a->n_slots; k++) {
+    b.slot[k] = (const float *)amp_at(run, &a->slot[k]) + at;
+    b.new_slot[k] = slot[k];
+  }
+  step(a, s, &b, n);
+  amp_opt_store(run, a, 0, at, n, w, go);
+  for (int k = 0; k < a->n_slots; k++)
+    amp_opt_store(run, a, 1 + k, at, n, slot[k], go);
+  if (a->has_copy)
+    amp_opt_store(run, a, 1 + a->n_slots, at, n, w, go);
+}
+
+AMP_FN AmpOptScalars amp_opt_scalars(const AmprtRun *run, const AmpOpt *a) {
+  AmpOptScalars s = {0};
+  s.lr = *(const float *)amp_at(run, &a->lr);
+  s.inv = *(const float *)amp_at(run, &a->inv);
+  s.decay = (float)a->decay;
+  s.momentum = (float)a->momentum;
+  s.epsilon = (float)a->epsilon;
+  return s;
+}
+
+AMP_FN void amp_opt_run(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s,
+                        AmpOptStep *step) {
+  int go = amp_go(run, &a->go), stores = go;
+  for (int k = 0; k < AMP_MAX_OPT_OUT; k++)
+    stores |= a->out[k].where != AMP_NOWHERE;
+  if (!stores)
+    return;
+  AMP_PARALLEL(a->chunks)
+  for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
+    int64_t at = chunk * a->n / a->chunks, end = (chunk + 1) * a->n / a->chunks;
+    for (; at < end; at += AMP_WIDTH)
+      amp_opt_block(run, a, s, step, at, amp_piece(end, at), go);
+  }
+}
+
+AMP_FN void amp_step_sgd(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n) {
+  const float lr = s->lr, inv = s->inv, decay = s->decay;
+  const float *w = b->w, *g = b->g;
+  float *new_w = b->new_w;
+  (void)a;
+  AMP_SIMD
+  for (int i = 0; i < n; i++)
+    new_w[i] = w[i] - lr * (g[i] * inv + decay * w[i]);
+}
+
+AMP_FN void amp_step_momentum(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b,
+                              int n) {
+  const float lr = s->lr, inv = s->inv, decay = s->decay, momentum = s->momentum;
+  const float ahead = a->nesterov ? 1.0f : 0.0f, scale = a->nesterov ? momentum : 1.0f;
+  const float *w = b->w, *m = b->slot[0], *g = b->g;
+  float *new_w = b->new_w, *new_m = b->new_slot[0];
+  AMP_SIMD
+  for (int i = 0; i < n; i++) {
+    float d = g[i] * inv + decay * w[i], v = momentum * m[i] + d;
+    new_m[i] = v;
+    new_w[i] = w[i] - lr * (a->nesterov ? d * ahead + scale * v : v);
+  }
+}
+
+AMP_FN void amp_step_lars(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n) {
+  const float rate = s->lr * s->fix1, inv = s->inv, decay = s->decay, momentum = s->momentum;
+  const float *w = b->w, *m = b->slot[0], *g = b->g;
+  float *new_w = b->new_w, *new_m = b->new_slot[0];
+  (void)a;
+  AMP_SIMD
+  for (int i = 0; i < n; i++) {
+    float v = momentum * m[i] + rate * (g[i] * inv + decay * w[i]);
+    new_m[i] = v;
+    new_w[i] = w[i] - v;
+  }
+}
+
+AMP_FN void amp_step_adam(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n) {
+  const float lr = s->lr, inv = s->inv, b1 = s->momentum, r1 = s->rest1, b2 = s->beta2,
+              r2 = s->rest2;
+  const float fix1 = s->fix1, fix2 = s->fix2, epsilon = s->epsilon;
+  const float coupled = a->decoupled ? 0.0f : s->decay, apart = a->decoupled ? s->decay : 0.0f;
+  const float *w = b->w, *m = b->slot[0], *v = b->slot[1], *g = b->g;
+  float *new_w = b->new_w, *new_m = b->new_slot[0], *new_v = b->new_slot[1];
+  AMP_SIMD
+  for (int i = 0; i < n; i++) {
+    float d = g[i] * inv + coupled * w[i];
+    float mi = b1 * m[i] + r1 * d, vi = b2 * v[i] + r2 * d * d;
+    new_m[i] = mi;
+    new_v[i] = vi;
+    new_w[i] = w[i] - lr * (mi * fix1 / (amp_sqrt(vi * fix2) + epsilon) + apart * w[i]);
+  }
+}
+
+AMP_FN void amp_opt_sgd(const AmprtRun *run, const void *args) {
+  const AmpOpt *a = (const AmpOpt *)args;
+  AmpOptScalars s = amp_opt_scalars(run, a);
+  amp_opt_run(run, a, &s, amp_step_sgd);
+}
+
+AMP_FN void amp_opt_momentum(const AmprtRun *run, const void *args) {
+  const AmpOpt *a = (const AmpOpt *)args;
+  AmpOptScalars s = amp_opt_scalars(run, a);
+  amp_opt_run(run, a, &s, amp_step_momentum);
+}
+
+AMP_FN void amp_opt_adam(const AmprtRun *run, const void *args) {
+  const AmpOpt *a = (const AmpOpt *)args;
+  AmpOptScalars s = amp_opt_scalars(run, a);
+  double t = (double)(*(const int64_t *)amp_at(run, &a->step) + 1);
+  s.momentum = (float)a->beta1;
+  s.rest1 = (float)(1 - a->beta1);
+  s.beta2 = (float)a->beta2;
+  s.rest2 = (float)(1 - a->beta2);
+  s.fix1 = (float)(1 / (1 - pow(a->beta1, t)));
+  s.fix2 = (float)(1 / (1 - pow(a->beta2, t)));
+  amp_opt_run(run, a, &s, amp_step_adam);
+}
+
+/* Sum of squares of n elements of w and of g, each in double over fixed lanes. */
+AMP_FN void amp_lars_squares(const AmpOpt *a, const float *w, const void *g, int64_t at,
+                             int64_t end, double *sum) {
+  double lw[AMP_LANES] = {0}, lg[AMP_LANES] = {0};
+  float buf[AMP_WIDTH];
+  for (; at < end; at += AMP_WIDTH) {
+    int n = amp_piece(end, at);
+    const float *v = amp_read(a->g.dtype, g, at, n, buf);
+    for (int i = 0; i < n; i++) {
+      lw[i % AMP_LANES] += (double)w[at + i] * (double)w[at + i];
+      lg[i % AMP_LANES] += (double)v[i] * (double)v[i];
+    }
+  }
+  sum[0] = amp_lanes(lw);
+  sum[1] = amp_lanes(lg);
+}
+
+/* trust * |w| / (|g| + decay * |w| + epsilon), the norms summed in a fixed order. */
+AMP_FN double amp_lars_ratio(const AmprtRun *run, const AmpOpt *a, float inv) {
+  const float *w = (const float *)amp_at(run, &a->w);
+  const void *g = amp_at(run, &a->g);
+  double *sum = (double *)(void *)(run->arena + a->scratch), ww = 0, gg = 0;
+  AMP_PARALLEL(a->chunks)
+  for (int64_t chunk = 0; chunk < a->chunks; chunk++)
+    amp_lars_squares(a, w, g, chunk * a->n / a->chunks, (chunk + 1) * a->n / a->chunks,
+                     sum + 2 * chunk);
+  for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
+    ww += sum[2 * chunk];
+    gg += sum[2 * chunk + 1];
+  }
+  ww = sqrt(ww);
+  gg = sqrt(gg) * (inv < 0 ? -(double)inv : (double)inv);
+  return ww != 0 && gg != 0 ? a->trust * ww / (gg + a->decay * ww + a->epsilon) : 1;
+}
+
+AMP_FN void amp_opt_lars(const AmprtRun *run, const void *args) {
+  const AmpOpt *a = (const AmpOpt *)args;
+  AmpOptScalars s = amp_opt_scalars(run, a);
+  s.fix1 = (float)amp_lars_ratio(run, a, s.inv);
+  amp_opt_run(run, a, &s, amp_step_lars);
+}
+
+#endif

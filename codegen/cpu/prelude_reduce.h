@@ -1,0 +1,105 @@
+/* Sums over any axes, and the finite test. Sums in double. */
+#ifndef AMP_PRELUDE_REDUCE_H
+#define AMP_PRELUDE_REDUCE_H
+
+/* Axes as [kept][gone][inner]: element (k, g, i) of x lies at index(kept, k) + index(gone, g) + i.
+ * If the last axis is reduced, `inner` counts what each g adds to one element; else those are
+ * results of their own, `inner` for each k. */
+typedef struct AmpReduce {
+  AmpRef x, out;
+  AmpIndex kept, gone;
+  int64_t n_kept, n_gone, inner, chunks;
+  double divide;
+  int32_t inner_gone;
+} AmpReduce;
+
+AMP_FN void amp_reduce_run(const AmpReduce *a, const void *x, void *out, int64_t k) {
+  int64_t base = amp_index(&a->kept, k);
+  float buf[AMP_WIDTH], r;
+  double sum = 0;
+  for (int64_t g = 0; g < a->n_gone; g++) {
+    int64_t at = base + amp_index(&a->gone, g);
+    for (int64_t i = 0; i < a->inner; i += AMP_WIDTH) {
+      int n = amp_piece(a->inner, i);
+      sum += amp_sum(amp_read(a->x.dtype, x, at + i, n, buf), n);
+    }
+  }
+  r = (float)(sum / a->divide);
+  amp_write(a->out.dtype, out, k, 1, &r);
+}
+
+AMP_FN void amp_reduce_vector(const AmpReduce *a, const void *x, void *out, int64_t k) {
+  int64_t base = amp_index(&a->kept, k);
+  for (int64_t i = 0; i < a->inner; i += AMP_WIDTH) {
+    int n = amp_piece(a->inner, i);
+    float buf[AMP_WIDTH], r[AMP_WIDTH];
+    double sum[AMP_WIDTH];
+    for (int j = 0; j < n; j++)
+      sum[j] = 0;
+    for (int64_t g = 0; g < a->n_gone; g++) {
+      const float *v = amp_read(a->x.dtype, x, base + amp_index(&a->gone, g) + i, n, buf);
+      AMP_SIMD
+      for (int j = 0; j < n; j++)
+        sum[j] += (double)v[j];
+    }
+    for (int j = 0; j < n; j++)
+      r[j] = (float)(sum[j] / a->divide);
+    amp_write(a->out.dtype, out, k * a->inner + i, n, r);
+  }
+}
+
+AMP_FN void amp_reduce(const AmprtRun *run, const void *args) {
+  const AmpReduce *a = (const AmpReduce *)args;
+  const void *x = amp_at(run, &a->x);
+  void *out = amp_at(run, &a->out);
+  AMP_PARALLEL(a->chunks)
+  for (int64_t chunk = 0; chunk < a->chunks; chunk++)
+    for (int64_t k = chunk * a->n_kept / a->chunks; k < (chunk + 1) * a->n_kept / a->chunks; k++)
+      if (a->inner_gone)
+        amp_reduce_run(a, x, out, k);
+      else
+        amp_reduce_vector(a, x, out, k);
+}
+
+typedef struct AmpFinite {
+  AmpRef out;
+  const AmpRef *x;
+  const int64_t *count;
+  int32_t n;
+} AmpFinite;
+
+/* Is an exponent all ones? On the stored bits: no conversion. */
+AMP_FN int amp_any_bad16(const uint16_t *x, int64_t n, uint16_t mask) {
+  uint16_t bad = 0;
+  for (int64_t i = 0; i < n; i++)
+    bad |= (uint16_t)((x[i] & mask) == mask);
+  return bad != 0;
+}
+AMP_FN int amp_any_bad32(const float *x, int64_t n) {
+  uint32_t bad = 0;
+  for (int64_t i = 0; i < n; i++)
+    bad |= (amp_bits(x[i]) & 0x7f800000u) == 0x7f800000u;
+  return bad != 0;
+}
+
+AMP_FN int amp_any_bad(int dtype, const void *x, int64_t first, int64_t n) {
+  if (dtype == AMPRT_F32)
+    return amp_any_bad32((const float *)x + first, n);
+  return amp_any_bad16((const uint16_t *)x + first, n, dtype == AMPRT_F16 ? 0x7c00u : 0x7f80u);
+}
+
+AMP_FN void amp_all_finite(const AmprtRun *run, const void *args) {
+  const AmpFinite *a = (const AmpFinite *)args;
+  int bad = 0;
+  for (int k = 0; k < a->n && !bad; k++) {
+    const void *x = amp_at(run, &a->x[k]);
+    const int64_t piece = 65536, n = a->count[k], chunks = (n + piece - 1) / piece;
+#pragma omp parallel for schedule(static) reduction(| : bad) if (chunks > 1)
+    for (int64_t c = 0; c < chunks; c++)
+      bad |=
+          amp_any_bad(a->x[k].dtype, x, c * piece, n - c * piece < piece ? n - c * piece : piece);
+  }
+  *(uint8_t *)amp_at(run, &a->out) = !bad;
+}
+
+#endif

@@ -1,0 +1,198 @@
+/* Softmax, the loss on it, and top-k: one row of K classes at a time, in pieces that fit the
+ * first-level cache. Sums in double over fixed lanes. A label outside [0, K) makes loss and
+ * gradient NaN and is never a hit. */
+#ifndef AMP_PRELUDE_ROW_H
+#define AMP_PRELUDE_ROW_H
+
+typedef struct AmpRow {
+  AmpRef x, other, label, dloss, out; /* other: softmax_grad's y */
+  int64_t rows, K, chunks, top;
+  double smoothing;
+} AmpRow;
+
+enum { AMP_LANES = 8 };
+
+AMP_INLINE double amp_lanes(const double *lane) {
+  return ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+}
+
+/* Sum of n floats. */
+AMP_FN double amp_sum(const float *x, int n) {
+  double lane[AMP_LANES] = {0};
+  int i = 0;
+  for (; i + AMP_LANES <= n; i += AMP_LANES)
+    for (int j = 0; j < AMP_LANES; j++)
+      lane[j] += (double)x[i + j];
+  for (int j = 0; i < n; i++, j++)
+    lane[j] += (double)x[i];
+  return amp_lanes(lane);
+}
+
+AMP_INLINE int amp_piece(int64_t K, int64_t k) {
+  return K - k < AMP_WIDTH ? (int)(K - k) : AMP_WIDTH;
+}
+
+/* NaN is skipped; it makes the sum NaN later. */
+AMP_FN float amp_row_max(const AmpRow *a, const void *x, int64_t first) {
+  float buf[AMP_WIDTH], lane[AMP_LANES];
+  for (int j = 0; j < AMP_LANES; j++)
+    lane[j] = -AMP_INF;
+  for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
+    int n = amp_piece(a->K, k), i = 0;
+    const float *v = amp_read(a->x.dtype, x, first + k, n, buf);
+    for (; i + AMP_LANES <= n; i += AMP_LANES)
+      for (int j = 0; j < AMP_LANES; j++)
+        lane[j] = v[i + j] > lane[j] ? v[i + j] : lane[j];
+    for (; i < n; i++)
+      lane[0] = v[i] > lane[0] ? v[i] : lane[0];
+  }
+  for (int j = 1; j < AMP_LANES; j++)
+    lane[0] = lane[j] > lane[0] ? lane[j] : lane[0];
+  return lane[0];
+}
+
+/* e = exp(x - max) for one piece. */
+AMP_FN void amp_row_exp(float *restrict e, const float *restrict v, int n, float max) {
+  AMP_SIMD
+  for (int i = 0; i < n; i++)
+    e[i] = amp_exp(v[i] - max);
+}
+
+/* Sum of exp(x - max), and in *plain that of x. */
+AMP_FN double amp_row_sums(const AmpRow *a, const void *x, int64_t first, float max,
+                           double *plain) {
+  float buf[AMP_WIDTH], e[AMP_WIDTH];
+  double sum = 0;
+  *plain = 0;
+  for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
+    int n = amp_piece(a->K, k);
+    const float *v = amp_read(a->x.dtype, x, first + k, n, buf);
+    *plain += amp_sum(v, n);
+    amp_row_exp(e, v, n, max);
+    sum += amp_sum(e, n);
+  }
+  return sum;
+}
+
+/* out = (exp(x - max) / sum - rest) * factor; at `label` (if not -1) rest is larger by `own`. */
+AMP_FN void amp_row_softmax(const AmpRow *a, const void *x, void *out, int64_t first, int64_t label,
+                            double own, double rest, double factor) {
+  float buf[AMP_WIDTH], e[AMP_WIDTH], max = amp_row_max(a, x, first);
+  double plain, inv = 1 / amp_row_sums(a, x, first, max, &plain);
+  float scale = (float)(inv * factor), less = (float)(rest * factor);
+  for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
+    int n = amp_piece(a->K, k);
+    amp_row_exp(e, amp_read(a->x.dtype, x, first + k, n, buf), n, max);
+    double at_label = label >= k && label < k + n ? (double)e[label - k] : 0;
+    AMP_SIMD
+    for (int i = 0; i < n; i++)
+      e[i] = e[i] * scale - less;
+    if (label >= k && label < k + n)
+      e[label - k] = (float)((at_label * inv - rest - own) * factor);
+    amp_write(a->out.dtype, out, first + k, n, e);
+  }
+}
+
+#define AMP_ROWS(a, row)                                                                           \
+  AMP_PARALLEL((a)->chunks)                                                                        \
+  for (int64_t chunk = 0; chunk < (a)->chunks; chunk++)                                            \
+    for (int64_t row = chunk * (a)->rows / (a)->chunks,                                            \
+                 last = (chunk + 1) * (a)->rows / (a)->chunks;                                     \
+         row < last; row++)
+
+AMP_FN void amp_softmax(const AmprtRun *run, const void *args) {
+  const AmpRow *a = (const AmpRow *)args;
+  const void *x = amp_at(run, &a->x);
+  void *out = amp_at(run, &a->out);
+  AMP_ROWS(a, row) {
+    amp_row_softmax(a, x, out, row * a->K, -1, 0, 0, 1);
+  }
+}
+
+/* x is dy: y * (dy - sum of dy*y) */
+AMP_FN void amp_softmax_grad(const AmprtRun *run, const void *args) {
+  const AmpRow *a = (const AmpRow *)args;
+  const void *dy = amp_at(run, &a->x), *y = amp_at(run, &a->other);
+  void *out = amp_at(run, &a->out);
+  AMP_ROWS(a, row) {
+    float buf[AMP_WIDTH], buf2[AMP_WIDTH], r[AMP_WIDTH];
+    double dot = 0;
+    for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
+      int n = amp_piece(a->K, k);
+      const float *d = amp_read(a->x.dtype, dy, row * a->K + k, n, buf);
+      const float *v = amp_read(a->other.dtype, y, row * a->K + k, n, buf2);
+      AMP_SIMD
+      for (int i = 0; i < n; i++)
+        r[i] = d[i] * v[i];
+      dot += amp_sum(r, n);
+    }
+    for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
+      int n = amp_piece(a->K, k);
+      const float *d = amp_read(a->x.dtype, dy, row * a->K + k, n, buf), less = (float)dot;
+      const float *v = amp_read(a->other.dtype, y, row * a->K + k, n, buf2);
+      AMP_SIMD
+      for (int i = 0; i < n; i++)
+        r[i] = v[i] * (d[i] - less);
+      amp_write(a->out.dtype, out, row * a->K + k, n, r);
+    }
+  }
+}
+
+AMP_INLINE float amp_read1(const AmpRef *ref, const void *base, int64_t at) {
+  float buf[1];
+  return *amp_read(ref->dtype, base, at, 1, buf);
+}
+
+/* A class of weight 0 adds nothing, even if its logit is -Inf. */
+AMP_FN void amp_softmax_xent(const AmprtRun *run, const void *args) {
+  const AmpRow *a = (const AmpRow *)args;
+  const void *x = amp_at(run, &a->x);
+  const int32_t *label = (const int32_t *)amp_at(run, &a->label);
+  float *out = (float *)amp_at(run, &a->out);
+  AMP_ROWS(a, row) {
+    float max = amp_row_max(a, x, row * a->K);
+    double plain, loss = log(amp_row_sums(a, x, row * a->K, max, &plain)) + (double)max;
+    if (label[row] < 0 || label[row] >= a->K)
+      loss = (double)AMP_NAN;
+    else if (a->smoothing < 1)
+      loss -= (1 - a->smoothing) * (double)amp_read1(&a->x, x, row * a->K + label[row]);
+    if (a->smoothing > 0)
+      loss -= a->smoothing / (double)a->K * plain;
+    out[row] = (float)loss;
+  }
+}
+
+AMP_FN void amp_softmax_xent_grad(const AmprtRun *run, const void *args) {
+  const AmpRow *a = (const AmpRow *)args;
+  const void *x = amp_at(run, &a->x);
+  const int32_t *label = (const int32_t *)amp_at(run, &a->label);
+  const float *dloss = (const float *)amp_at(run, &a->dloss);
+  void *out = amp_at(run, &a->out);
+  AMP_ROWS(a, row) {
+    double bad = label[row] < 0 || label[row] >= a->K ? (double)AMP_NAN : 1;
+    amp_row_softmax(a, x, out, row * a->K, label[row], 1 - a->smoothing,
+                    a->smoothing / (double)a->K, (double)dloss[row] * bad);
+  }
+}
+
+AMP_FN void amp_in_top_k(const AmprtRun *run, const void *args) {
+  const AmpRow *a = (const AmpRow *)args;
+  const void *x = amp_at(run, &a->x);
+  const int32_t *label = (const int32_t *)amp_at(run, &a->label);
+  float *out = (float *)amp_at(run, &a->out);
+  AMP_ROWS(a, row) {
+    float buf[AMP_WIDTH], own = AMP_NAN;
+    if (label[row] >= 0 && label[row] < a->K)
+      own = amp_read1(&a->x, x, row * a->K + label[row]);
+    int64_t larger = 0;
+    for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
+      int n = amp_piece(a->K, k);
+      const float *v = amp_read(a->x.dtype, x, row * a->K + k, n, buf);
+      for (int i = 0; i < n; i++)
+        larger += v[i] > own;
+    }
+    out[row] = own == own && larger < a->top ? 1.0f : 0.0f;
+  }
+}
+
+#endif

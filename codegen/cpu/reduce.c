@@ -1,0 +1,90 @@
+/* Reductions: functions of prelude_reduce.h. */
+#include "codegen/cpu/loop.h"
+
+typedef struct ReduceAxes {
+  LoopIndex kept, gone;
+  int64_t n_kept, n_gone, inner;
+  bool inner_gone;
+} ReduceAxes;
+
+static void add_axis(LoopIndex *index, int64_t *count, int64_t dim, int64_t stride) {
+  index->dim[index->rank] = dim;
+  index->stride[index->rank++] = stride;
+  *count *= dim;
+}
+
+/* The last run of axes that are all kept or all gone is `inner`; the others, each with its stride.
+ */
+static ReduceAxes reduce_axes(const Node *node) {
+  TensorType x = node->arg[0]->type;
+  const Attr *axes = attr_find(node, ATTR_AXES);
+  bool gone[MAX_RANK] = {false};
+  for (int i = 0; axes && i < axes->n; i++)
+    gone[axes->ints[i]] = true;
+  ReduceAxes r = {.n_kept = 1, .n_gone = 1, .inner = 1};
+  int last = x.rank - 1;
+  r.inner_gone = x.rank && gone[last];
+  for (; last >= 0 && gone[last] == r.inner_gone; last--)
+    r.inner *= x.dim[last];
+  int64_t stride[MAX_RANK], step = 1;
+  for (int d = x.rank - 1; d >= 0; d--) {
+    stride[d] = step;
+    step *= x.dim[d];
+  }
+  for (int d = 0; d <= last; d++)
+    if (gone[d])
+      add_axis(&r.gone, &r.n_gone, x.dim[d], stride[d]);
+    else
+      add_axis(&r.kept, &r.n_kept, x.dim[d], stride[d]);
+  return r;
+}
+
+static void reduce_axes_args(Text *out, const ReduceAxes *r) {
+  text_add(out, "  .kept = ");
+  index_args(out, &r->kept);
+  text_add(out, ",\n  .gone = ");
+  index_args(out, &r->gone);
+  text_format(out, ",\n  .n_kept = %lld, .n_gone = %lld, .inner = %lld, .inner_gone = %d,\n",
+              (long long)r->n_kept, (long long)r->n_gone, (long long)r->inner, r->inner_gone);
+}
+
+static void emit_sum(CpuEmit *emit, const Node *node, const char *name, KernelCall *call) {
+  ReduceAxes r = reduce_axes(node);
+  int64_t each = r.n_gone * (r.inner_gone ? r.inner : 1);
+  Text out = {emit->arena};
+  text_format(&out, "static const AmpReduce %s = {\n", name);
+  text_format(&out, "  .x = %s,\n",
+              ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_x", name)));
+  text_format(&out, "  .out = %s,\n", ref_result(emit, node->result[0]));
+  reduce_axes_args(&out, &r);
+  text_format(&out, "  .chunks = %lld, .divide = %lld,\n};\n",
+              (long long)chunk_count(type_count(node->arg[0]->type), r.n_kept),
+              (long long)(node->op == OP_REDUCE_MEAN ? each : 1));
+  fputs(text_get(&out), emit->tables);
+  call->function = "amp_reduce";
+}
+
+static void emit_all_finite(CpuEmit *emit, const Node *node, const char *name, KernelCall *call) {
+  Text x = {emit->arena}, count = {emit->arena};
+  for (int k = 0; k < node->n_args; k++) {
+    const char *owner = arena_printf(emit->arena, "%s_x%d", name, k);
+    text_format(&x, "  %s,\n", ref_read(emit, node->arg[k], owner));
+    text_format(&count, "%s%lld", k ? "," : "", (long long)type_count(node->arg[k]->type));
+  }
+  fprintf(emit->tables, "static const AmpRef %s_x[] = {\n%s};\n", name, text_get(&x));
+  fprintf(emit->tables, "static const int64_t %s_n[] = {%s};\n", name, text_get(&count));
+  fprintf(emit->tables, "static const AmpFinite %s = {%s, %s_x, %s_n, %d};\n", name,
+          ref_result(emit, node->result[0]), name, name, node->n_args);
+  call->function = "amp_all_finite";
+}
+
+void reduce_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
+  CHECK(kernel->n_nodes == 1, "kernel %d is no reduction alone", kernel->id);
+  const char *name = args_name(emit, kernel);
+  const Node *node = kernel->node[0];
+  if (node->op == OP_ALL_FINITE)
+    emit_all_finite(emit, node, name, call);
+  else
+    emit_sum(emit, node, name, call);
+  call->args = arena_printf(emit->arena, "&%s", name);
+}

@@ -20,7 +20,8 @@
 
 #include <string.h>
 
-enum { MAX_SLOTS = 2, MIN_SCHEDULE = 64 };
+enum { MAX_SLOTS = 2 };
+static const int64_t schedule_size = 64; /* see lr_schedule in ir/README.md */
 
 typedef struct Rule {
   const char *name; /* as in the recipe */
@@ -137,9 +138,7 @@ static Value *add_inverse(Graph *graph) {
 
 static void add_rate(Optimizer *o) {
   Graph *graph = o->graph;
-  int64_t size = 7 + 2 * (int64_t)o->recipe->boundaries.n; /* see lr_schedule in ir/README.md */
-  size = size < MIN_SCHEDULE ? MIN_SCHEDULE : size;
-  TensorType type = type_of(DT_F32, 1, &size);
+  TensorType type = type_of(DT_F32, 1, &schedule_size);
   Node *input = graph_append(graph, OP_INPUT, (SrcLoc){0}, 0, NULL);
   attr_set_str(graph, input, ATTR_NAME, "schedule");
   Value *schedule = node_finish(graph, input, "schedule", 1, &type);

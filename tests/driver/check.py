@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""check.py AMPCC AMPCC_ZOO: the command lines of both: exit status, messages, files."""
+import os
+import subprocess
+import sys
+import tempfile
+
+AMPCC, ZOO = map(os.path.abspath, sys.argv[1:3])
+failed = []
+
+
+def run(*args, stdin=b"", **env):
+    done = subprocess.run(list(args), input=stdin, capture_output=True, env={**os.environ, **env})
+    return done.returncode, done.stdout, done.stderr.decode(errors="replace")
+
+
+def expect(what, condition, *shown):
+    if not condition:
+        failed.append(what)
+        print("FAILED: %s" % what, *shown)
+
+
+def fails(status, text, *args, **more):
+    got = run(AMPCC, *args, **more)
+    expect("%s: status %d and `%s`" % (" ".join(args), status, text), got[0] == status and text in got[2], got)
+
+
+def usage():
+    fails(2, "no model given")
+    fails(2, "unknown option `--bach-size=3`; did you mean `--batch-size`?", "--bach-size=3", "mlp.pb")
+    fails(2, "unknown option `--zzzzzzzzzz`; see --help", "--zzzzzzzzzz")
+    fails(2, "unknown option `-x`", "-x", "mlp.pb")
+    fails(2, "--dtype takes fp32|fp16|bf16, not `fp64`", "mlp.pb", "--dtype=fp64")
+    fails(2, "--loss-scale takes", "mlp.pb", "--loss-scale=-1")
+    fails(2, "--loss-scale takes", "mlp.pb", "--loss_scale=nan")
+    fails(2, "--batch-norm-momentum takes", "mlp.pb", "--batch-norm-momentum=2")
+    fails(2, "unknown target `cuda`: this ampcc builds for cpu", "mlp.pb", "--target=cuda")
+    fails(2, "unknown pass `nope`", "mlp.pb", "--passes=dce,nope")
+    fails(2, "unknown pass `nope`", "mlp.pb", "--skip=nope")
+    fails(2, "--emit takes", "mlp.pb", "--emit=wasm")
+    fails(2, "--quiet takes no value", "mlp.pb", "--quiet=1")
+    fails(2, "--batch-size needs a value", "mlp.pb", "--batch-size")
+    fails(2, "one model at a time", "mlp.pb", "other.pb")
+    fails(2, "would overwrite the model", "mlp.pb", "--emit=ir", "-o", "mlp.pb")
+    fails(2, "cannot go to standard output", "mlp.pb", "-o", "-")
+    expect("ampcc-zoo: usage", run(ZOO)[0] == 2 and run(ZOO, "--nope")[0] == 2)
+    expect("ampcc-zoo: unknown model", run(ZOO, "resnet19")[0] == 1)
+
+
+def texts():
+    status, out, _ = run(AMPCC, "--help")
+    for flag in (b"--batch-size=N", b"--passes=A,B", b"-o, --output=FILE", b"--lr-boundaries"):
+        expect("--help names %s" % flag, status == 0 and flag in out)
+    expect("--version", run(AMPCC, "--version")[1].startswith(b"ampcc "))
+    passes = [line.split()[0] for line in run(AMPCC, "--list-passes")[1].splitlines()]
+    expect("--list-passes", passes[:2] == [b"simplify", b"eval-graph"] and b"plan-memory" in passes, passes)
+
+
+def bad_input():
+    fails(1, "nope.pb: error[E208]: cannot be opened", "nope.pb")
+    fails(1, "error[E208]: cannot be read", ".")
+    fails(1, "error[E201]: this is no ModelDef", "-", stdin=b"\x07\xff\x00garbage")
+    fails(1, "error[E201]", "-", stdin=b"just words")
+    fails(1, "error[E201]", "cut.pb")
+    fails(1, "error[E202]", "-")
+    fails(1, "error[E101]", "-", stdin=b"graph @x stage model {")
+    fails(1, "needs every pass up to plan-memory", "mlp.pb", "--emit=c", "--skip=plan-memory,check-plan")
+
+
+def forms():
+    """Binary, text and graph are the same model, from files and from standard input."""
+    graph = run(AMPCC, "mlp.pb", "--passes=")[1]
+    for name in ("mlp.pb", "mlp.pbtxt", "mlp.amp"):
+        data = open(name, "rb").read()
+        expect(name, run(AMPCC, name, "--emit=ir", "--passes", "")[1] == graph)
+        expect(name + " by stdin", run(AMPCC, "-", "--passes=", stdin=data)[1] == graph)
+        expect(name + " without its ending", run(AMPCC, name + ".x", "--passes=")[1] == graph)
+    a = run(AMPCC, "mlp.pb", "--passes=", "--batch_size=5", "--learning_rate", "0.5")[1]
+    b = run(AMPCC, "mlp.pb", "--passes=", "--batch-size", "5", "--learning-rate=0.5")[1]
+    expect("underscores", a == b and b"f32[5,28,28,1]" in a and b"learning_rate=0.5" in a)
+    fails(1, "error[E401]: --batch-size cannot change", "mlp.amp", "--passes=", "--batch-size=3")
+    fails(1, "error[E401]: --label-smoothing cannot change", "mlp.amp", "--passes=", "--label-smoothing=0.1")
+    momentum = run(AMPCC, "-", "--passes=", "--batch-norm-momentum=0.75", stdin=run(ZOO, "cifar_resnet8")[1])[1]
+    expect("--batch-norm-momentum", momentum.count(b"momentum=0.75") == 10)
+
+
+def files():
+    """Nothing is left behind, nothing half written, nothing written elsewhere."""
+    os.mkdir("out")
+    fails(3, "cannot write out: it exists and is no regular file", "mlp.pb", "--passes=", "-o", "out")
+    fails(3, "cannot write nowhere/x", "mlp.pb", "--passes=", "-o", "nowhere/x")
+    with open("out/keep.amp", "w") as keep:
+        keep.write("old")
+    fails(1, "E201", "cut.pb", "--emit=ir", "-o", "out/keep.amp")
+    expect("a failed compile leaves the old file", open("out/keep.amp").read() == "old")
+    expect("ir to a file", run(AMPCC, "mlp.pb", "--passes=", "-o", "out/keep.amp")[0] == 0)
+    expect("the file is what stdout is", open("out/keep.amp", "rb").read() == run(AMPCC, "mlp.pb", "--passes=")[1])
+    expect("no temporary file stays", os.listdir("out") == ["keep.amp"], os.listdir("out"))
+    if os.path.exists("/dev/full"):
+        done = subprocess.run([AMPCC, "mlp.pb", "--passes="], stdout=open("/dev/full", "w"), stderr=subprocess.PIPE)
+        expect("a full disk is status 3", done.returncode == 3 and b"cannot write standard output" in done.stderr)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for name in ("mlp.pb", "mlp.pbtxt"):
+            expect("ampcc-zoo -o " + name, run(ZOO, "mlp", "-o", name)[0] == 0)
+        with open("mlp.amp", "wb") as amp:
+            amp.write(run(AMPCC, "mlp.pb", "--passes=")[1])
+        for name in ("mlp.pb", "mlp.pbtxt", "mlp.amp"):
+            os.link(name, name + ".x")
+        with open("mlp.pb", "rb") as whole, open("cut.pb", "wb") as cut:
+            cut.write(whole.read()[:-20])
+        usage()
+        texts()
+        bad_input()
+        forms()
+        files()
+        os.chdir("/")
+    print("%d failed" % len(failed))
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -27,7 +27,7 @@ void cdouble_write(FILE *out, double value);
 void emit_graph_tables(Arena *arena, const GraphCode *code, FILE *out);
 void emit_graph_row(const GraphCode *code, FILE *out);
 void emit_variables(const VariableList *variables, FILE *out);
-void emit_recipe(const struct Recipe *recipe, FILE *out);
+void emit_recipe(const struct Recipe *recipe, FILE *out); /* what the program has flags for */
 
 /* emit_program.c: AmprtProgram and main */
 void emit_program(const Module *module, const CodegenOptions *options,

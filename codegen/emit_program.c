@@ -123,8 +123,8 @@ void emit_program(const Module *module, const CodegenOptions *options,
   write_shape(module, out);
   fprintf(out,
           "  .variable = variables, .n_variables = %d, .graph = graphs, .n_graphs = %d,\n"
-          "  .state_bytes = %lld, .recipe = settings, .n_recipe = %d, .bn_momentum = ",
-          variables->n, module->n_graphs, (long long)module->state_bytes, n_recipe_fields);
+          "  .state_bytes = %lld, .recipe = settings, .n_recipe = n_settings, .bn_momentum = ",
+          variables->n, module->n_graphs, (long long)module->state_bytes);
   cdouble_write(out, bn_momentum(module));
   fputs(",\n", out);
   write_report("memory_plan", memory_report, module, out);

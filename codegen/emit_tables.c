@@ -277,8 +277,12 @@ static void write_setting(const Recipe *recipe, const RecipeField *field, FILE *
 }
 
 void emit_recipe(const Recipe *recipe, FILE *out) {
+  int n = 0;
   fputs("static const AmprtSetting settings[] = {\n", out);
   for (int i = 0; i < n_recipe_fields; i++)
-    write_setting(recipe, &recipe_field[i], out);
-  fputs("  {0}};\n\n", out);
+    if (recipe_field[i].when == RECIPE_RUN) {
+      write_setting(recipe, &recipe_field[i], out);
+      n++;
+    }
+  fprintf(out, "  {0}};\n\nenum { n_settings = %d };\n\n", n);
 }

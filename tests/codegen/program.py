@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""What ampcc writes as a program: tests/codegen/program.py AMPCC RESOURCES CASE
+
+CASE names one of the functions below. RESOURCES is the folder of libamprt.a and amprt.h."""
+import json, os, pathlib, re, shutil, subprocess, sys, tempfile
+
+ampcc, resources, case = sys.argv[1:]
+ALLOWED = {"libc.so.6", "libm.so.6", "libgomp.so.1", "libdnnl.so.2", "libdnnl.so.3", "libz.so.1"}
+HOSTILE = ['*/ #include "x.h" /*', '"); system("id"); ("', "??/\\\\", "a\\x0ab", "%s%n", "\\xff\\xfe{}",
+           "// -----", "it's"]
+
+MLP = """recipe {name="%(model)s", batch_size=4}
+
+graph @train stage model {
+  %%image = input {name="image"} : f32[4,3,3,2]
+  %%label = input {name="label"} : i32[4]
+  %%w = variable {kind="param", init="glorot_uniform"} : f32[3,1,1,2] loc "%(layer)s"
+  %%"%(value)s" = variable {kind="param", init="zeros"} : f32[5,27]
+  %%c = conv2d %%image, %%w {stride=[1,1], pad=[0,0,0,0]} : f32[4,3,3,3] loc "%(layer)s"
+  %%r = relu %%c : f32[4,3,3,3] loc "%(layer)s"
+  %%x = reshape %%r {shape=[4,27]} : f32[4,27]
+  %%y = matmul %%x, %%"%(value)s" {trans_b=1} : f32[4,5] loc "%(layer)s"
+  %%e = softmax_xent %%y, %%label : f32[4]
+  %%l = reduce_mean %%e {axes=[0]} : f32[]
+  %%h = in_top_k %%y, %%label {k=1} : f32[4]
+  %%a = reduce_mean %%h {axes=[0]} : f32[]
+  output %%l {name="loss"}
+  output %%a {name="accuracy"}
+  output %%y {name="logits"}
+  output %%e {name="loss_each"}
+  output %%h {name="hit_each"}
+}
+"""
+
+
+def run(*args, status=0, cwd=None, **env):
+    result = subprocess.run([str(a) for a in args], capture_output=True, text=True, cwd=cwd,
+                            errors="backslashreplace", env={**os.environ, **env}, timeout=300)
+    if result.returncode != status:
+        sys.exit(f"{args}: status {result.returncode}, not {status}\n{result.stdout}{result.stderr}")
+    return result
+
+
+def model(folder, layer="fc", value="v", name="mlp"):
+    path = folder / "model.amp"
+    path.write_text(MLP % dict(model=name, layer=layer, value=value), encoding="latin-1")
+    return path
+
+
+def c_text(path, folder, *args):
+    out = folder / "program.c"
+    run(ampcc, path, "--emit=c", "-o", out, *args)
+    return out
+
+
+def compiles(folder):
+    """The generated C is clean C for both compilers, in every precision."""
+    path = model(folder)
+    for dtype in "fp32", "fp16", "bf16":
+        text = c_text(path, folder, f"--dtype={dtype}")
+        for cc in "gcc", "clang", "clang-14":
+            if shutil.which(cc):
+                run(cc, "-std=gnu11", "-Wall", "-Werror", "-O1", "-fopenmp", "-march=x86-64-v3", "-c",
+                    "-I", resources, "-o", folder / "program.o", text)
+
+
+def deterministic(folder):
+    """The same bytes twice, wherever the program is written."""
+    path = model(folder)
+    (folder / "deep").mkdir()
+    run(ampcc, path, "-o", folder / "one")
+    run(ampcc, "../model.amp", "-o", "two", cwd=folder / "deep", TMPDIR=str(folder))
+    if (folder / "one").read_bytes() != (folder / "deep" / "two").read_bytes():
+        sys.exit("two compiles of one model differ")
+
+
+def hostile(folder):
+    """Text of the model's choice stays inside string literals."""
+    for text in HOSTILE:
+        written = text.replace('"', '\\"')
+        path = model(folder, layer=written, value=written, name=written)
+        c = c_text(path, folder).read_text(encoding="latin-1")
+        bare = re.sub(r'"(\\.|[^"\\\n])*"', '""', c)
+        inner = re.sub(r"[^A-Za-z#]+", "", text)
+        if "system" in bare or "x.h" in bare or "??/" in c or (len(inner) > 3 and inner in bare):
+            sys.exit(f"{text!r} left its string literal")
+        run("gcc", "-std=gnu11", "-trigraphs", "-Wall", "-Werror", "-O0", "-fopenmp", "-march=x86-64-v3",
+            "-fsyntax-only", "-I", resources, folder / "program.c")
+    about = folder / "train"
+    run(ampcc, path, "-o", about)
+    run(about, "--about")
+
+
+def links(folder):
+    """Nothing but the libraries that the README lists, and no more than a megabyte."""
+    out = folder / "train"
+    run(ampcc, model(folder), "-o", out)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", out).stdout))
+    if not needed <= ALLOWED:
+        sys.exit(f"needs {needed - ALLOWED}")
+    if out.stat().st_size > 1 << 20:
+        sys.exit(f"{out.stat().st_size} bytes")
+    if str(folder) in out.read_bytes().decode("latin-1"):
+        sys.exit("the program names a folder of this machine")
+
+
+def refused(folder, *args, **env):
+    """Status 3, one line, and nothing left behind."""
+    before = sorted(folder.rglob("*"))
+    err = run(ampcc, folder / "model.amp", *args, status=3, TMPDIR=str(folder), **env).stderr
+    if err.count("\n") != 1 or not err.startswith("ampcc: "):
+        sys.exit(f"{args}: not one line:\n{err}")
+    if before != sorted(folder.rglob("*")):
+        sys.exit(f"{args}: left {set(folder.rglob('*')) - set(before)}")
+    return err
+
+
+def failures(folder):
+    model(folder)
+    (folder / "taken").mkdir()
+    (folder / "old").write_text("kept")
+    bad = folder / "bad-cc"
+    bad.write_text("#!/bin/sh\necho warning: hm >&2\necho program.c:1: error: no >&2\nexit 1\n")
+    bad.chmod(0o755)
+    bad_link = folder / "bad-ld"
+    bad_link.write_text('#!/bin/sh\ncase "$*" in *" -c "*) exec cc "$@";; esac\nkill -9 $$\n')
+    bad_link.chmod(0o755)
+    assert "taken" in refused(folder, "-o", folder / "taken")
+    assert "No such file" in refused(folder, "-o", folder / "nowhere" / "x")
+    assert "cannot run `no-such-cc`" in refused(folder, "-o", folder / "x", "--cc=no-such-cc")
+    assert "error: no" in refused(folder, "-o", folder / "x", CC=str(bad))
+    assert "signal 9" in refused(folder, "-o", folder / "old", CC=str(bad_link))
+    assert "libamprt.a" in refused(folder, "-o", folder / "x", f"--resource-dir={folder}")
+    assert "no-such-cpu" in refused(folder, "-o", folder / "x", "--cpu=no-such-cpu")
+    assert (folder / "old").read_text() == "kept"
+
+
+def temps(folder):
+    """--save-temps keeps the text and the objects; -v shows the commands."""
+    err = run(ampcc, model(folder), "-v", f"--save-temps={folder}/kept", "-o", folder / "train").stderr
+    assert "-march=x86-64-v4" in err and "-march=x86-64-v3" in err, err
+    for name in "program.c", "amp_v3.o", "amp_v4.o", "main.o":
+        assert (folder / f"kept.{name}").exists(), name
+    run(ampcc, folder / "model.amp", "--cpu=native", "-o", folder / "native")
+    run(folder / "native", "--about")
+
+
+def json_and_dot(folder):
+    path = model(folder, layer=HOSTILE[1].replace('"', '\\"'), value="\\xff")
+    tree = json.loads(run(ampcc, path, "--emit=json").stdout)
+    train = next(g for g in tree["graphs"] if g["name"] == "train")
+    assert train["stage"] == "planned" and tree["state_bytes"] > 0
+    convs = [n for n in train["nodes"] if n["op"] == "conv2d"]
+    assert convs and convs[0]["attrs"]["stride"] == [1, 1] and convs[0]["layer"] == HOSTILE[1]
+    dot = run(ampcc, path, "--emit=dot").stdout
+    assert dot.startswith("digraph") and dot.count("{") == dot.count("}") and "conv2d" in dot
+    if shutil.which("dot"):
+        (folder / "x.dot").write_text(dot)
+        run("dot", "-Tsvg", "-o", "/dev/null", folder / "x.dot")
+
+
+with tempfile.TemporaryDirectory() as name:
+    globals()[case](pathlib.Path(name))

@@ -20,11 +20,20 @@ static void print_row(FILE *out, const char *name, const SrcLoc *loc, int64_t by
   fputc('\n', out);
 }
 
-static void add(Sums *sums, int64_t bytes, const int64_t *live) {
+/* A value written over an operand that dies takes no room beside it. */
+static void end_replaced(Sums *sums, int64_t at, int64_t bytes, int64_t first) {
+  for (int i = 0; i < sums->n_blocks; i++)
+    if (sums->block[i].at == at && sums->block[i].bytes == bytes && sums->block[i].last == first &&
+        sums->block[i].first < first)
+      sums->block[i].last--;
+}
+
+static void add(Sums *sums, int64_t bytes, int64_t at, const int64_t *live) {
+  end_replaced(sums, at, bytes, live[0]);
   sums->bytes += bytes;
   sums->n_values++;
   sums->block[sums->n_blocks++] =
-      (Block){.bytes = bytes, .first = (int)live[0], .last = (int)live[1]};
+      (Block){.bytes = bytes, .at = at, .first = (int)live[0], .last = (int)live[1]};
 }
 
 static void print_results(const Node *node, Sums *sums, FILE *out) {
@@ -35,7 +44,7 @@ static void print_results(const Node *node, Sums *sums, FILE *out) {
       continue;
     int64_t bytes = type_bytes(node->result[r]->type);
     print_row(out, node->result[r]->name, &node->loc, bytes, at[r], live + 2 * r);
-    add(sums, bytes, live + 2 * r);
+    add(sums, bytes, at[r], live + 2 * r);
   }
 }
 
@@ -45,7 +54,7 @@ static void print_workspace(const Node *node, Sums *sums, FILE *out) {
     return;
   int64_t kernel = attr_int(node, ATTR_KERNEL, 0), live[2] = {kernel, kernel};
   print_row(out, "(workspace)", &node->loc, space[1], space[0], live);
-  add(sums, space[1], live);
+  add(sums, space[1], space[0], live);
 }
 
 static void print_graph(const Graph *graph, Arena *arena, FILE *out) {

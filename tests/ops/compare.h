@@ -1,0 +1,14 @@
+/* How far code may be from the evaluator. NaN and Inf must stand exactly where they should; NaN
+ * fails every comparison otherwise. */
+#ifndef AMPCC_TESTS_OPS_COMPARE_H
+#define AMPCC_TESTS_OPS_COMPARE_H
+
+#include "ir/eval/eval.h"
+
+/* `got` may differ from `want` by `tolerance`, plus one rounding of a 16-bit dtype unless tolerance
+ * is 0. */
+bool close_enough(double got, double want, double tolerance, DType dtype);
+/* |want|, or the largest finite one of the tensor. */
+double largest_finite(const EvalTensor *t);
+
+#endif

@@ -1,0 +1,266 @@
+#include "tests/ops/program.h"
+
+#include "runtime/amprt.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { GUARD = 64, PATTERN = 0xA5 };
+
+typedef struct AmpVariant { /* as emit_c writes it */
+  const AmprtProgram *program;
+  unsigned needs;
+} AmpVariant;
+
+struct Program {
+  Arena *arena;
+  const Module *module;
+  const char *object;
+  pid_t compiler;
+  const AmprtProgram *code;
+};
+
+/* ---- numbers and bytes ---- */
+
+static uint64_t encode_float(double x, int fraction, int exponent_bits) {
+  int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1, exponent;
+  uint64_t sign = signbit(x) ? UINT64_C(1) << (fraction + exponent_bits) : 0;
+  if (isnan(x))
+    return sign | (uint64_t)top << fraction | UINT64_C(1) << (fraction - 1);
+  if (isinf(x))
+    return sign | (uint64_t)top << fraction;
+  frexp(x, &exponent);
+  exponent += bias - 1;
+  if (x == 0 || exponent < 1)
+    return sign | (uint64_t)ldexp(fabs(x), bias - 1 + fraction);
+  uint64_t rest = (uint64_t)ldexp(fabs(x), fraction + bias - exponent) - (UINT64_C(1) << fraction);
+  return sign | (uint64_t)exponent << fraction | rest;
+}
+
+static double decode_float(uint64_t bits, int fraction, int exponent_bits) {
+  int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1;
+  int exponent = (int)(bits >> fraction) & top;
+  double rest = (double)(bits & ((UINT64_C(1) << fraction) - 1)), x;
+  if (exponent == top)
+    x = rest != 0 ? NAN : INFINITY;
+  else if (exponent == 0)
+    x = ldexp(rest, 1 - bias - fraction);
+  else
+    x = ldexp(rest + ldexp(1, fraction), exponent - bias - fraction);
+  return bits >> (fraction + exponent_bits) & 1 ? -x : x;
+}
+
+static const struct {
+  int fraction, exponent_bits;
+} format[DT_COUNT] = {
+    [DT_F32] = {23, 8}, [DT_F16] = {10, 5}, [DT_BF16] = {7, 8}, [DT_F64] = {52, 11}};
+
+static void encode(const EvalTensor *t, unsigned char *to) {
+  DType d = t->type.dtype;
+  for (int64_t i = 0, n = type_count(t->type); i < n; i++, to += dtype_info[d].bytes) {
+    uint64_t bits = dtype_info[d].is_float
+                        ? encode_float(t->v[i], format[d].fraction, format[d].exponent_bits)
+                        : (uint64_t)(int64_t)t->v[i];
+    memcpy(to, &bits, (size_t)dtype_info[d].bytes); /* little-endian, as the CPU target is */
+  }
+}
+
+static void decode(const unsigned char *from, EvalTensor *t) {
+  DType d = t->type.dtype;
+  int bytes = dtype_info[d].bytes;
+  for (int64_t i = 0, n = type_count(t->type); i < n; i++, from += bytes) {
+    uint64_t bits = 0;
+    memcpy(&bits, from, (size_t)bytes);
+    if (dtype_info[d].is_float)
+      t->v[i] = decode_float(bits, format[d].fraction, format[d].exponent_bits);
+    else if (d == DT_I32)
+      t->v[i] = (int32_t)bits;
+    else
+      t->v[i] = (double)(int64_t)bits;
+  }
+}
+
+/* ---- places ---- */
+
+static int64_t place(int64_t *end, int64_t bytes) {
+  int64_t at = *end + GUARD;
+  *end = (at + bytes + GUARD - 1) / GUARD * GUARD;
+  return at;
+}
+
+static void spread_node(Graph *graph, Node *node, int64_t *arena_end, int64_t *state_end) {
+  const Attr *at = attr_find(node, ATTR_AT);
+  const int64_t *space = attr_ints(node, ATTR_WORKSPACE, 2);
+  int64_t new_at[MAX_RESULTS];
+  for (int r = 0; at && r < node->n_results; r++) {
+    int64_t *end = node->op == OP_VARIABLE ? state_end : arena_end;
+    new_at[r] = at->ints[r] < 0 ? at->ints[r] : place(end, type_bytes(node->result[r]->type));
+  }
+  if (at)
+    attr_set_ints(graph, node, ATTR_AT, new_at, node->n_results);
+  if (space)
+    attr_set_ints(graph, node, ATTR_WORKSPACE, (int64_t[]){place(arena_end, space[1]), space[1]},
+                  2);
+}
+
+void program_spread(Module *module) {
+  int64_t state_end = 0;
+  for (int g = 0; g < module->n_graphs; g++) {
+    Graph *graph = module->graph[g];
+    int64_t arena_end = 0;
+    for (int i = 0; i < graph->n_nodes; i++)
+      spread_node(graph, graph->node[i], &arena_end, &state_end);
+    graph->arena_bytes = arena_end + GUARD;
+  }
+  module->state_bytes = state_end + GUARD;
+}
+
+/* ---- compile and load ---- */
+
+static const char *const flags[] = {"-std=gnu11",
+                                    "-O3",
+                                    "-fopenmp",
+                                    "-w",
+                                    "-ffp-contract=off",
+                                    "-fno-math-errno",
+                                    "-fno-trapping-math",
+                                    "-march=x86-64-v3",
+                                    "-DAMPCC_VARIANT=amp_case",
+                                    "-fPIC",
+                                    "-shared"};
+
+static pid_t compile(Arena *arena, const char *text, const char *object, const char *resource) {
+  enum { N_FLAGS = sizeof flags / sizeof *flags };
+  char *argv[N_FLAGS + 16];
+  int n = 0;
+  const char *compiler = getenv("CC");
+  argv[n++] = arena_printf(arena, "%s", compiler && *compiler ? compiler : "cc");
+  for (int i = 0; i < N_FLAGS; i++)
+    argv[n++] = arena_printf(arena, "%s", flags[i]);
+  argv[n++] = arena_printf(arena, "-I%s", resource);
+  argv[n++] = arena_printf(arena, "-o%s", object);
+  argv[n++] = arena_printf(arena, "%s", text);
+  argv[n++] = arena_printf(arena, "%s/libamprt_dnn.a", resource);
+  argv[n++] = arena_printf(arena, "-ldnnl");
+  argv[n++] = arena_printf(arena, "-lm");
+  argv[n] = NULL;
+  pid_t pid = fork();
+  CHECK(pid >= 0, "fork failed");
+  if (pid)
+    return pid;
+  execvp(argv[0], argv);
+  _exit(127);
+}
+
+Program *program_begin(Arena *arena, const Module *module, const CodegenOptions *options,
+                       const char *folder, const char *name) {
+  Program *p = arena_new_of(arena, Program);
+  p->arena = arena;
+  p->module = module;
+  p->object = arena_printf(arena, "%s/%s.so", folder, name);
+  const char *text = arena_printf(arena, "%s/%s.c", folder, name);
+  FILE *out = fopen(text, "w");
+  CHECK(out, "cannot write %s", text);
+  emit_c(module, options, out);
+  fclose(out);
+  p->compiler = compile(arena, text, p->object, options->resource);
+  return p;
+}
+
+void program_finish(Program *p) {
+  int status;
+  CHECK(waitpid(p->compiler, &status, 0) == p->compiler && status == 0, "cannot compile %s",
+        p->object);
+  void *handle = dlopen(p->object, RTLD_NOW | RTLD_LOCAL);
+  CHECK(handle, "%s", dlerror());
+  const AmpVariant *variant = dlsym(handle, "amp_case");
+  CHECK(variant && variant->program->abi == AMPRT_ABI, "%s", dlerror());
+  p->code = variant->program;
+}
+
+/* ---- run ---- */
+
+static TensorType port_type(const AmprtPort *port) {
+  return type_of((DType)port->dtype, port->rank, port->dim);
+}
+
+static void load(const Program *p, const AmprtGraph *graph, const AmprtRun *run, EvalEnv *env) {
+  for (int i = 0; i < graph->n_inputs; i++) {
+    const AmprtPort *port = &graph->input[i];
+    encode(eval_env_get(env, port->name), run->arena + port->at);
+  }
+  for (int i = 0; i < p->code->n_variables; i++) {
+    const EvalTensor *t = eval_env_get(env, p->code->variable[i].name);
+    if (t) /* else a variable of another graph */
+      encode(t, run->state + p->code->variable[i].at);
+  }
+}
+
+static void store(const Program *p, const AmprtGraph *graph, const AmprtRun *run, EvalEnv *env) {
+  for (int i = 0; i < graph->n_outputs; i++) {
+    const AmprtPort *port = &graph->output[i];
+    const char *name = arena_printf(p->arena, "output:%s", port->name);
+    decode((port->in_state ? run->state : run->arena) + port->at,
+           eval_env_set(env, name, port_type(port)));
+  }
+  for (int i = 0; i < p->code->n_variables; i++) {
+    EvalTensor *t = eval_env_get(env, p->code->variable[i].name);
+    if (t)
+      decode(run->state + p->code->variable[i].at, t);
+  }
+}
+
+static unsigned char *block(uint64_t bytes) {
+  uint64_t size = (bytes + GUARD) / GUARD * GUARD; /* aligned_alloc wants a multiple */
+  unsigned char *p = aligned_alloc(GUARD, size);
+  CHECK(p, "out of memory");
+  memset(p, PATTERN, size);
+  return p;
+}
+
+static void mark(unsigned char *used, int64_t at, int64_t bytes) {
+  if (at >= 0)
+    memset(used + at, 1, (size_t)bytes);
+}
+
+/* Bytes written though no value of the graph lives there. */
+static int count_strays(const Graph *graph, const unsigned char *arena) {
+  unsigned char *used = calloc(1, (size_t)graph->arena_bytes + 1);
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    const Attr *at = attr_find(node, ATTR_AT);
+    const int64_t *space = attr_ints(node, ATTR_WORKSPACE, 2);
+    for (int r = 0; node->op != OP_VARIABLE && at && r < node->n_results; r++)
+      mark(used, at->ints[r], type_bytes(node->result[r]->type));
+    if (space)
+      mark(used, space[0], space[1]);
+  }
+  int strays = 0;
+  for (int64_t i = 0; i < graph->arena_bytes; i++)
+    if (!used[i] && arena[i] != PATTERN && !strays++)
+      printf("FAIL @%s: byte %lld of the arena was written, but belongs to no value\n", graph->name,
+             (long long)i);
+  free(used);
+  return strays;
+}
+
+int program_run(Program *p, int g, EvalEnv *env) {
+  const AmprtGraph *graph = &p->code->graph[g];
+  AmprtRun run = {block(graph->arena_bytes), block(p->code->state_bytes)};
+  char error[256] = "";
+  load(p, graph, &run, env);
+  CHECK(!p->code->open || p->code->open(&run, error, sizeof error) == 0, "open: %s", error);
+  for (int i = 0; i < graph->n_kernels; i++)
+    graph->kernel[i].run(&run, graph->kernel[i].args);
+  if (p->code->close)
+    p->code->close();
+  store(p, graph, &run, env);
+  int strays = count_strays(p->module->graph[g], run.arena);
+  free(run.arena);
+  free(run.state);
+  return strays;
+}

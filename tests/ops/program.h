@@ -1,0 +1,23 @@
+/* A planned module as running code: the text of emit_c, compiled into a shared object and called
+ * through its tables, without libamprt. */
+#ifndef AMPCC_TESTS_OPS_PROGRAM_H
+#define AMPCC_TESTS_OPS_PROGRAM_H
+
+#include "codegen/codegen.h"
+#include "ir/eval/eval.h"
+
+typedef struct Program Program;
+
+/* Moves every stored value to a place of its own with guard bytes around it: what a kernel writes
+ * beside its results is then seen. */
+void program_spread(Module *module);
+/* Writes and compiles the code; `folder` is for its files, `resource` that of amprt.h. Several may
+ * be begun before the first is finished. BUGs where the compiler fails. */
+Program *program_begin(Arena *arena, const Module *module, const CodegenOptions *options,
+                       const char *folder, const char *name);
+void program_finish(Program *program);
+/* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph.
+ * Returns how many guard bytes were written to (each graph is printed). */
+int program_run(Program *program, int graph, EvalEnv *env);
+
+#endif

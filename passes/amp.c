@@ -165,7 +165,8 @@ static Value *cast_of(Amp *amp, Value *value, DType to) {
   return *made;
 }
 
-/* A value can need no second cast: its readers that differ all want the same type. */
+/* A value can need no second cast: its readers that differ all want the same type. Values that were
+ * never f32 have no readers that differ: T ports of one op have one type. */
 static void insert_casts(Amp *amp) {
   int n = amp->graph->n_nodes;
   for (int i = 0; i < n; i++) {
@@ -173,8 +174,6 @@ static void insert_casts(Amp *amp) {
     for (int a = 0; a < node->n_args; a++) {
       Value *value = node->arg[a];
       bool was_low = amp->retyped[result_slot(value)];
-      if (!was_low && value->type.dtype != DT_F32)
-        continue;
       bool low = is_converted(amp, operand_vertex(node, a));
       if (low != was_low)
         node->arg[a] = cast_of(amp, value, low ? amp->low : DT_F32);

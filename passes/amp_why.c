@@ -42,6 +42,8 @@ static const char *why_denied(const Graph *graph, const AmpProblem *problem,
 static const char *why_plain(const Graph *graph, const AmpProblem *problem,
                              const AmpVerdict *verdict, int v) {
   const AmpVertex *x = &problem->vertex[v];
+  if (x->amp == AMP_DENY)
+    return ""; /* nothing is allow, so nothing was denied */
   if (x->pin == AMP_KEEP)
     return ": kept f32 as asked";
   if (!x->f32)

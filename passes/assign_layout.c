@@ -18,8 +18,6 @@ static bool is_filter(const Node *node) {
   switch (op_info[node->op].gen) {
   case GEN_STATE:
     return node->op == OP_VARIABLE && strcmp(kind, "stat") != 0;
-  case GEN_OPT:
-    return true;
   case GEN_CONV:
     return node->op == OP_CONV2D_WGRAD;
   default:

@@ -22,7 +22,7 @@ typedef struct Folder {
   Value **first; /* per source value and dtype: its first cast */
 } Folder;
 
-/* Significant bits, and the exponents of the largest and smallest magnitude. */
+/* Significant bits, and the exponents of the largest and smallest magnitude (integers: 0). */
 static const struct {
   int digits, top, bottom;
 } range[DT_COUNT] = {
@@ -32,8 +32,6 @@ static const struct {
 };
 
 bool dtype_holds(DType to, DType from) {
-  if (dtype_info[from].is_float && !dtype_info[to].is_float)
-    return false;
   return range[from].digits <= range[to].digits && range[from].top <= range[to].top &&
          range[from].bottom >= range[to].bottom;
 }

@@ -208,7 +208,8 @@ static int by_place(const void *pa, const void *pb) {
  * the kernel does with `early` is to read element i on the way to element i. */
 static bool may_replace(const Kernel *kernel, const Tenant *early, const Tenant *late) {
   if (!early->value || !late->value || early->output || early->at != late->at ||
-      early->bytes != late->bytes || early->last != late->first || kernel_number(early->value->node) >= late->first ||
+      early->bytes != late->bytes || early->last != late->first ||
+      kernel_number(early->value->node) >= late->first ||
       type_count(early->value->type) != type_count(late->value->type) ||
       op_info[late->value->node->op].gen != GEN_POINT)
     return false;

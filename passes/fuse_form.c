@@ -158,12 +158,15 @@ static bool draft_legal(Draft *draft) {
   return node_is_loop(first) && loop_parts(draft);
 }
 
-static bool target_allows(const Fusion *fusion, const Group *a, const Group *b) {
-  for (int i = 0; i < a->n; i++)
-    for (int j = 0; j < b->n; j++) {
-      int lo = a->node[i] < b->node[j] ? a->node[i] : b->node[j];
-      int hi = a->node[i] + b->node[j] - lo;
-      if (!fusion->target->fuses(fusion_node(fusion, lo), fusion_node(fusion, hi)))
+/* Asks about every pair of one node of `a` and one of `b`, in the kernel's order. */
+static bool target_allows(const Fusion *fusion, const Draft *draft, int a) {
+  for (int i = 0; i < draft->n; i++)
+    for (int j = i + 1; j < draft->n; j++) {
+      bool swap = draft->part[i] > draft->part[j];
+      const Node *first = draft->node[swap ? j : i], *second = draft->node[swap ? i : j];
+      if ((fusion->group_of[first->mark] == a) == (fusion->group_of[second->mark] == a))
+        continue; /* were asked about before */
+      if (!fusion->target->fuses(first, second))
         return false;
     }
   return true;
@@ -178,7 +181,7 @@ bool form_allows(const Fusion *fusion, int a, int b) {
     bool from_a = j == gb->n || (i < ga->n && ga->node[i] < gb->node[j]);
     draft.node[draft.n++] = fusion_node(fusion, from_a ? ga->node[i++] : gb->node[j++]);
   }
-  return draft_legal(&draft) && target_allows(fusion, ga, gb);
+  return draft_legal(&draft) && target_allows(fusion, &draft, a);
 }
 
 /* Loops only: other kernels are in order already. Stable within each part. */

@@ -232,9 +232,20 @@ bool shape_all_finite(const Node *node, TensorType *out, const char **why) {
   return true;
 }
 
+/* Are all attributes of the op there? Those that may be left out have an obvious zero. */
+static bool complete(const Node *node) {
+  static const uint64_t optional = 0 A(DECAY) A(NESTEROV) A(DECOUPLED);
+  uint64_t need = op_info[node->op].attrs & ~optional;
+  for (int i = 0; i < node->n_attrs; i++)
+    need &= ~(UINT64_C(1) << node->attr[i].key);
+  return !need;
+}
+
 bool shape_loss_scale_update(const Node *node, TensorType *out, const char **why) {
   out[0] = type_scalar(DT_F32);
   out[1] = type_scalar(DT_I32);
+  if (!complete(node))
+    return refuse(why, "needs `growth`, `backoff`, `interval`, `min` and `max`");
   if (!is_scalar(arg_type(node, 0), DT_F32) || !is_scalar(arg_type(node, 1), DT_I32) ||
       !is_scalar(arg_type(node, 2), DT_BOOL))
     return refuse(why, "operands must be f32[], i32[], bool[]");
@@ -246,6 +257,8 @@ bool shape_opt(const Node *node, TensorType *out, const char **why) {
   const OpInfo *info = &op_info[node->op];
   int n_slots = info->min_results - 1;
   TensorType w = arg_type(node, 0), g = arg_type(node, 1 + n_slots);
+  if (!complete(node))
+    return refuse(why, "lacks a coefficient that its row of the op table names");
   if (w.dtype != DT_F32)
     return refuse(why, "the parameter must be f32");
   for (int s = 0; s <= n_slots; s++) {

@@ -58,7 +58,7 @@ def main(ampcc, zoo, net):
         data.write_cifar(tmp / "data", stages.BATCH)
         train = compile_net(ampcc, zoo, net, tmp)
         common = [f"--data-dir={tmp / 'data'}", f"--init-from={HERE / (net + '.start.safetensors')}", "--no-shuffle",
-                  "--no-augment", "--learning-rate=0.05", "--lr-schedule=constant", "--warmup-epochs=0", "-q"]
+                  "--no-augment", "--learning-rate=0.05", "--learning-rate-batch=0", "--lr-schedule=constant", "--warmup-epochs=0", "-q"]
         run(train, *common, f"--dump-step={tmp / 'dump.safetensors'}", f"--model-dir={tmp / 'm0'}")
         got = tensors.load(tmp / "dump.safetensors")
         bad, worst_logits = compare(got, {k: want[k] for k in ("loss", "logits")}, logits_bound)

@@ -1,0 +1,105 @@
+#define _XOPEN_SOURCE 700 /* nftw */
+#include "tests/runtime/harness.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char scratch[256], caught[1 << 16];
+
+int scratch_setup(void **state) {
+  (void)state;
+  snprintf(scratch, sizeof scratch, "/tmp/amprt-test-XXXXXX");
+  return mkdtemp(scratch) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where) {
+  (void)info, (void)type, (void)where;
+  return remove(path);
+}
+
+int scratch_teardown(void **state) {
+  (void)state;
+  return nftw(scratch, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *in_scratch(const char *name) {
+  static char path[8][512];
+  static int next;
+  next = (next + 1) % 8;
+  snprintf(path[next], sizeof path[next], "%s/%s", scratch, name);
+  return path[next];
+}
+
+void write_bytes(const char *path, const void *data, size_t size) {
+  FILE *out = fopen(path, "wb");
+  assert_non_null(out);
+  assert_int_equal(fwrite(data, 1, size, out), size);
+  fclose(out);
+}
+
+AmprtBytes read_bytes(const char *path) {
+  AmprtBytes bytes = {0};
+  AmprtError error;
+  if (amprt_read_file(path, 1 << 24, &bytes, &error))
+    fail_msg("%s", error.text);
+  return bytes;
+}
+
+void assert_same_file(const char *a, const char *b) {
+  AmprtBytes x = read_bytes(a), y = read_bytes(b);
+  assert_int_equal(x.size, y.size);
+  assert_memory_equal(x.data, y.data, x.size);
+  free(x.data);
+  free(y.data);
+}
+
+static int redirect(int fd, int to) {
+  int saved = dup(fd);
+  dup2(to, fd);
+  return saved;
+}
+
+static void restore(int fd, int saved) {
+  dup2(saved, fd);
+  close(saved);
+}
+
+/* "a $/b" -> {"toy", "a", "/tmp/.../b"} */
+static int split(const char *line, char *text, size_t size, char **argv, int most) {
+  size_t n = 0;
+  int argc = 1;
+  argv[0] = (char *)"toy";
+  for (const char *c = line; *c && n + sizeof scratch < size; c++)
+    n += *c == '$' ? (size_t)sprintf(text + n, "%s", scratch) : (text[n] = *c, (size_t)1);
+  text[n] = '\0';
+  for (char *word = strtok(text, " "); word && argc < most; word = strtok(NULL, " "))
+    argv[argc++] = word;
+  return argc;
+}
+
+int run_program(const AmprtProgram *program, const char *line) {
+  char text[4096], *argv[64];
+  int argc = split(line, text, sizeof text, argv, 64);
+  FILE *file = tmpfile();
+  assert_non_null(file);
+  fflush(stdout);
+  fflush(stderr);
+  int out = redirect(1, fileno(file)), err = redirect(2, fileno(file));
+  int status = amprt_main(program, argc, argv);
+  fflush(stdout);
+  restore(1, out);
+  restore(2, err);
+  rewind(file);
+  caught[fread(caught, 1, sizeof caught - 1, file)] = '\0';
+  fclose(file);
+  return status;
+}
+
+void assert_said(const char *text) {
+  if (!strstr(caught, text))
+    fail_msg("expected `%s` in:\n%s", text, caught);
+}

@@ -1,0 +1,86 @@
+"""kill.py PROGRAM [FLAG...]: kill -9 at random moments, then --resume.
+
+The last checkpoint must be bit-equal to that of an undisturbed run, and no checkpoint may ever be
+unreadable. Without flags PROGRAM is the toy; with flags any trained program, e.g.
+    kill.py ./train_fashion --max-train-steps=40 --checkpoint-every=3"""
+import json
+import os
+import pathlib
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+KILLS = 20
+
+
+def check_file(path):
+    """Reads a checkpoint in another language than it was written in."""
+    data = path.read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + size])
+    crc = header["__metadata__"]["crc32"]
+    if f"{zlib.crc32(data[8 + size:]):08x}" != crc:
+        sys.exit(f"{path}: wrong checksum")
+    end = 0
+    for entry in (v for k, v in header.items() if k != "__metadata__"):
+        end = max(end, entry["data_offsets"][1])
+    if end != len(data) - 8 - size:
+        sys.exit(f"{path}: {end} bytes of tensors")
+
+
+def newest(folder):
+    steps = [int(p.name.split("-")[1].split(".")[0]) for p in folder.glob("ckpt-*.safetensors")]
+    return max(steps, default=0)
+
+
+def main(program, flags):
+    random.seed(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        env = dict(os.environ)
+        if not flags:
+            subprocess.run([program, "--write-data", str(scratch)], check=True)
+            flags = [f"--data-dir={scratch}", "--checkpoint-every=1", "-q"]
+            env["TOY_SLEEP_US"] = "1000"
+        start = time.monotonic()
+        subprocess.run([program, *flags, f"--model-dir={scratch}/whole"], check=True, env=env,
+                       stdout=subprocess.DEVNULL)
+        whole = time.monotonic() - start
+        broken = scratch / "broken"
+        killed = 0
+        while True:
+            run = subprocess.Popen([program, *flags, "--resume", f"--model-dir={broken}"], env=env,
+                                   stdout=subprocess.DEVNULL)
+            if killed < KILLS:
+                # long enough to get somewhere, short enough to die: starting up counts too
+                time.sleep(random.uniform(0, max(0.05, 2.5 * whole / KILLS)))
+                if run.poll() is None:
+                    run.send_signal(signal.SIGKILL)
+                    run.wait()
+                    killed += 1
+                    for path in broken.glob("ckpt-*.safetensors"):
+                        check_file(path)
+                    continue
+                if run.returncode == 0: # it was done early: once more from the start
+                    for path in broken.iterdir():
+                        path.unlink()
+                    continue
+            if run.wait() != 0:
+                sys.exit(f"the resumed run failed: {run.returncode}")
+            break
+        last = newest(scratch / "whole")
+        name = f"ckpt-{last}.safetensors"
+        if newest(broken) != last:
+            sys.exit(f"ends at step {newest(broken)}, not {last}")
+        check_file(broken / name)
+        if (broken / name).read_bytes() != (scratch / "whole" / name).read_bytes():
+            sys.exit(f"{name} differs after {killed} kills")
+        print(f"{killed} kills, {name} is the same")
+
+
+main(sys.argv[1], sys.argv[2:])

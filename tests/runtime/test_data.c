@@ -1,0 +1,329 @@
+/* Data readers, augmentation and the stream of batches. */
+#include "runtime/feed.h"
+#include "tests/runtime/harness.h"
+#include "tests/runtime/toy.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+static AmprtError error;
+static AmprtData data;
+static AmprtOptions options;
+
+static AmprtStatus open_data(const AmprtProgram *program, const char *dataset, const char *dir) {
+  char *argv[] = {(char *)"toy", NULL};
+  assert_int_equal(amprt_options_parse(&options, program, 1, argv, &error), 0);
+  options.dataset = dataset;
+  options.data_dir = dir;
+  return amprt_data_open(&data, program, &options, &error);
+}
+
+static void assert_fails(const AmprtProgram *program, const char *dataset, const char *says) {
+  assert_int_equal(open_data(program, dataset, scratch), AMPRT_INPUT);
+  amprt_data_close(&data);
+  if (!strstr(error.text, says))
+    fail_msg("expected `%s`, got `%s`", says, error.text);
+}
+
+static void gzip(const char *name, const void *bytes, size_t size) {
+  gzFile out = gzopen(in_scratch(name), "wb");
+  assert_non_null(out);
+  assert_int_equal(gzwrite(out, bytes, (unsigned)size), size);
+  gzclose(out);
+}
+
+static void test_idx(void **state) {
+  (void)state;
+  toy_write_data(scratch, 20, 10);
+  assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
+  AmprtBytes raw = read_bytes(in_scratch("train-images-idx3-ubyte"));
+  assert_int_equal(data.train.n, 20);
+  assert_int_equal(data.test.n, 10);
+  for (int y = 0; y < 8; y++) /* 6x6 in the middle of 8x8 zeros */
+    for (int x = 0; x < 8; x++) {
+      bool inside = y > 0 && y < 7 && x > 0 && x < 7;
+      assert_int_equal(data.train.pixel[64 * 3 + 8 * y + x],
+                       inside ? raw.data[16 + 36 * 3 + 6 * (y - 1) + x - 1] : 0);
+    }
+  amprt_data_close(&data);
+  gzip("train-images-idx3-ubyte.gz", raw.data, raw.size);
+  remove(in_scratch("train-images-idx3-ubyte"));
+  assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
+  assert_int_equal(data.train.pixel[64 + 9], raw.data[16 + 36]);
+  amprt_data_close(&data);
+  free(raw.data);
+}
+
+static void test_idx_wrong(void **state) {
+  (void)state;
+  const char *images = "train-images-idx3-ubyte", *labels = "train-labels-idx1-ubyte";
+  toy_write_data(scratch, 20, 10);
+  AmprtBytes good = read_bytes(in_scratch(images)), marks = read_bytes(in_scratch(labels));
+  static const struct {
+    size_t at;
+    unsigned char to;
+    const char *says;
+  } flip[] = {
+      {0, 1, "no idx file"},        {2, 9, "no idx file"},     {3, 1, "no idx file"},
+      {7, 21, "promises 756 bytes"}, {7, 0, "dimension 0 is 0"}, {4, 255, "dimension 0"},
+      {11, 7, "promises 840"},
+  };
+  for (size_t i = 0; i < sizeof flip / sizeof *flip; i++) {
+    unsigned char before = good.data[flip[i].at];
+    good.data[flip[i].at] = flip[i].to;
+    write_bytes(in_scratch(images), good.data, good.size);
+    assert_fails(&toy_fp32, "fashion_mnist", flip[i].says);
+    good.data[flip[i].at] = before;
+  }
+  write_bytes(in_scratch(images), good.data, good.size - 1);
+  assert_fails(&toy_fp32, "fashion_mnist", "promises 720 bytes, 719");
+  write_bytes(in_scratch(images), good.data, 3);
+  assert_fails(&toy_fp32, "fashion_mnist", "no idx file");
+  write_bytes(in_scratch(images), good.data, good.size);
+  marks.data[10] = 4;
+  write_bytes(in_scratch(labels), marks.data, marks.size);
+  assert_fails(&toy_fp32, "fashion_mnist", "training image 2 has label 4, the model has 4 classes");
+  marks.data[7] = 19;
+  write_bytes(in_scratch(labels), marks.data, marks.size - 1);
+  assert_fails(&toy_fp32, "fashion_mnist", "19 labels for 20 images");
+  remove(in_scratch(images));
+  assert_fails(&toy_fp32, "fashion_mnist", "--data-dir says where");
+  gzip("train-images-idx3-ubyte.gz", good.data, good.size);
+  AmprtBytes packed = read_bytes(in_scratch("train-images-idx3-ubyte.gz"));
+  write_bytes(in_scratch("train-images-idx3-ubyte.gz"), packed.data, packed.size - 9);
+  assert_fails(&toy_fp32, "fashion_mnist", "damaged or short");
+  packed.data[packed.size / 2] ^= 0x55;
+  write_bytes(in_scratch("train-images-idx3-ubyte.gz"), packed.data, packed.size);
+  assert_fails(&toy_fp32, "fashion_mnist", "damaged or short");
+  free(packed.data);
+  free(good.data);
+  free(marks.data);
+  AmprtProgram small = toy_fp32;
+  small.height = 4;
+  toy_write_data(scratch, 20, 10);
+  assert_fails(&small, "fashion_mnist", "6x6, larger than the model's 4x8");
+  small.channels = 3;
+  assert_fails(&small, "fashion_mnist", "have 1 channels, the model wants 3");
+}
+
+enum { RECORD = 3073 };
+static AmprtProgram cifar = {.n_classes = 10, .height = 32, .width = 32, .channels = 3,
+                             .batch_size = 2};
+
+static void write_cifar(const char *prefix, size_t last_size) {
+  static unsigned char record[2 * RECORD];
+  char name[64];
+  for (int file = 1; file <= 6; file++) {
+    record[0] = (unsigned char)file;
+    record[RECORD] = 7; /* specs/resnet.md 5.1: planes of 0, 1, 2 */
+    for (int i = 0; i < 3072; i++)
+      record[RECORD + 1 + i] = (unsigned char)(i / 1024);
+    snprintf(name, sizeof name, file < 6 ? "%sdata_batch_%d.bin" : "%stest_batch.bin", prefix, file);
+    write_bytes(in_scratch(name), record, file == 5 ? last_size : sizeof record);
+  }
+}
+
+static void test_cifar(void **state) {
+  (void)state;
+  write_cifar("", 2 * RECORD);
+  assert_int_equal(open_data(&cifar, "cifar10", scratch), 0);
+  assert_int_equal(data.train.n, 10);
+  assert_int_equal(data.test.n, 2);
+  assert_int_equal(data.train.label[4], 3);
+  assert_int_equal(data.train.label[5], 7);
+  float out[3072];
+  AmprtImageSpec spec = {32, 32, 3, .standardize = true};
+  amprt_image_prepare(&spec, data.train.pixel + 5 * 3072, (AmprtWords){{0}}, out);
+  static const double want[] = {-1.224745, 0, 1.224745};
+  for (int i = 0; i < 3072; i++)
+    assert_true(fabs(out[i] - want[i % 3]) < 1e-5);
+  amprt_data_close(&data);
+  AmprtProgram nine = cifar;
+  nine.n_classes = 7;
+  assert_fails(&nine, "cifar10", "has label 7");
+}
+
+static void test_cifar_wrong(void **state) {
+  (void)state;
+  assert_int_equal(open_data(&cifar, "cifar10", ""), AMPRT_INPUT);
+  assert_non_null(strstr(error.text, "needs --data-dir"));
+  assert_fails(&cifar, "cifar10", "cannot open");
+  write_cifar("", 2 * RECORD - 1);
+  assert_fails(&cifar, "cifar10", "data_batch_5.bin: has 6145 bytes");
+  write_cifar("", 0);
+  assert_fails(&cifar, "cifar10", "has 0 bytes");
+  write_cifar("", 2 * RECORD);
+  write_bytes(in_scratch("data_batch_3.bin"), (unsigned char[RECORD]){10}, RECORD);
+  assert_fails(&cifar, "cifar10", "record 0 has label 10");
+  assert_int_equal(open_data(&cifar, "mnist", ""), AMPRT_USAGE);
+}
+
+static void test_synthetic(void **state) {
+  (void)state;
+  AmprtProgram program = toy_fp32;
+  program.batch_size = 500;
+  assert_int_equal(open_data(&program, "synthetic", ""), 0);
+  int n = 500 * 64, count[4] = {0};
+  double sum = 0, squares = 0;
+  for (int i = 0; i < n; i++) {
+    float x = data.train.batch_image[i];
+    assert_true(x >= 7 && x <= 247);
+    sum += x, squares += (double)x * x;
+  }
+  sum /= n;
+  assert_true(fabs(sum - 127) < 1);
+  assert_true(fabs(sqrt(squares / n - sum * sum) - 60 * .8796) < 1);
+  for (int i = 0; i < 500; i++)
+    count[data.train.batch_label[i]]++;
+  assert_int_equal(count[3], 0); /* the last class is never drawn */
+  for (int i = 0; i < 3; i++)
+    assert_in_range(count[i], 120, 220);
+  assert_int_equal(data.train.n, 1281167);
+  amprt_data_close(&data);
+}
+
+/* Every place and both directions occur, each pixel is where it should be, and zeros come in. */
+static void test_augment(void **state) {
+  (void)state;
+  AmprtImageSpec spec = {4, 4, 1, .pad = 1, .flip = true};
+  unsigned char pixel[16];
+  int seen[3][3][2] = {{{0}}};
+  float out[16];
+  for (int i = 0; i < 16; i++)
+    pixel[i] = (unsigned char)(i + 1);
+  AmprtKey key = amprt_rng_key(1, "augment");
+  for (uint64_t draw = 0; draw < 400; draw++) {
+    AmprtWords words = amprt_rng_at(key, draw, 0);
+    int dy = (int)amprt_rng_below(words.v[0], 3), dx = (int)amprt_rng_below(words.v[1], 3);
+    int flip = words.v[2] >> 31;
+    seen[dy][dx][flip]++;
+    amprt_image_prepare(&spec, pixel, words, out);
+    for (int y = 0; y < 4; y++)
+      for (int x = 0; x < 4; x++) {
+        int sy = y + dy - 1, sx = (flip ? 3 - x : x) + dx - 1;
+        bool inside = sy >= 0 && sy < 4 && sx >= 0 && sx < 4;
+        float want = inside ? (float)(pixel[4 * sy + sx] / 255.0) : 0;
+        assert_true(out[4 * y + x] == want);
+      }
+  }
+  for (int i = 0; i < 18; i++)
+    assert_in_range(((int *)seen)[i], 5, 50);
+}
+
+static void test_standardize_flat(void **state) {
+  (void)state;
+  AmprtImageSpec spec = {2, 2, 1, .standardize = true};
+  float out[4];
+  amprt_image_prepare(&spec, (unsigned char[]){9, 9, 9, 9}, (AmprtWords){{0}}, out);
+  assert_true(out[0] == 0);
+  /* variance 3/16, below 1/4 = (1/sqrt 4)^2: the floor of the deviation decides */
+  amprt_image_prepare(&spec, (unsigned char[]){9, 9, 9, 10}, (AmprtWords){{0}}, out);
+  assert_true(out[3] == 1.5f && out[0] == -.5f);
+}
+
+enum { BATCHES = 30 };
+
+static void read_feed(AmprtFeedPlan plan, int skip, float *image, int32_t *label) {
+  AmprtFeed *feed = NULL;
+  plan.position += (uint64_t)(skip * plan.batch_size);
+  assert_int_equal(amprt_feed_open(&feed, &plan, &error), 0);
+  for (int i = skip; i < BATCHES; i++) {
+    const AmprtBatch *batch = amprt_feed_next(feed);
+    assert_non_null(batch);
+    assert_int_equal(batch->count, plan.batch_size);
+    memcpy(image + i * 8 * 64, batch->image, 8 * 64 * sizeof *image);
+    memcpy(label + i * 8, batch->label, 8 * sizeof *label);
+  }
+  amprt_feed_close(feed);
+}
+
+static void test_feed(void **state) {
+  (void)state;
+  static float a[BATCHES * 8 * 64], b[BATCHES * 8 * 64];
+  int32_t la[BATCHES * 8], lb[BATCHES * 8];
+  toy_write_data(scratch, 43, 10);
+  assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
+  AmprtFeedPlan plan = {.set = &data.train, .image = {8, 8, 1, 1, true, true}, .batch_size = 8,
+                        .seed = 3, .purpose = "train", .shuffle = true, .end = UINT64_MAX,
+                        .threads = 1};
+  read_feed(plan, 0, a, la);
+  plan.threads = 5; /* any number of threads gives the same */
+  read_feed(plan, 0, b, lb);
+  assert_memory_equal(a, b, sizeof a);
+  assert_memory_equal(la, lb, sizeof la);
+  memset(b, 0, sizeof b);
+  read_feed(plan, 17, b, lb); /* and so does a start in the middle */
+  assert_memory_equal(a + 17 * 512, b + 17 * 512, sizeof a - 17 * 512 * sizeof *a);
+  plan.seed = 4;
+  read_feed(plan, 0, b, lb);
+  assert_memory_not_equal(a, b, sizeof a);
+  amprt_data_close(&data);
+}
+
+/* An epoch holds every example once; batches run on into the next. */
+static void test_feed_epochs(void **state) {
+  (void)state;
+  static float image[BATCHES * 8 * 64];
+  int32_t label[BATCHES * 8];
+  toy_write_data(scratch, 43, 10);
+  assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
+  AmprtFeedPlan plan = {.set = &data.train, .image = {8, 8, 1}, .batch_size = 8, .seed = 3,
+                        .purpose = "train", .shuffle = true, .end = UINT64_MAX, .threads = 2};
+  read_feed(plan, 0, image, label);
+  for (int epoch = 0; epoch < 5; epoch++) {
+    bool seen[43] = {false};
+    for (int i = 0; i < 43; i++) {
+      int found = -1;
+      const float *x = image + (epoch * 43 + i) * 64;
+      for (int e = 0; e < 43 && found < 0; e++) {
+        int same = 0;
+        for (int p = 0; p < 64; p++)
+          same += x[p] == (float)(data.train.pixel[64 * e + p] / 255.0);
+        found = same == 64 ? e : -1;
+      }
+      assert_in_range(found, 0, 42);
+      assert_false(seen[found]);
+      seen[found] = true;
+      assert_int_equal(label[epoch * 43 + i], data.train.label[found]);
+    }
+  }
+  amprt_data_close(&data);
+}
+
+static void test_feed_end(void **state) {
+  (void)state;
+  toy_write_data(scratch, 43, 19);
+  assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
+  for (int threads = 1; threads <= 3; threads++) {
+    AmprtFeed *feed = NULL;
+    AmprtFeedPlan plan = {.set = &data.test, .image = {8, 8, 1}, .batch_size = 8,
+                          .purpose = "test", .end = 19, .threads = threads};
+    assert_int_equal(amprt_feed_open(&feed, &plan, &error), 0);
+    assert_int_equal(amprt_feed_next(feed)->count, 8);
+    assert_int_equal(amprt_feed_next(feed)->count, 8);
+    const AmprtBatch *last = amprt_feed_next(feed);
+    assert_int_equal(last->count, 3);
+    assert_true(last->label[0] == data.test.label[16] && last->label[3] == 0);
+    for (int i = 3 * 64; i < 8 * 64; i++)
+      assert_true(last->image[i] == 0);
+    assert_null(amprt_feed_next(feed));
+    assert_null(amprt_feed_next(feed));
+    amprt_feed_close(feed);
+  }
+  amprt_data_close(&data);
+}
+
+#define SCRATCH_TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      SCRATCH_TEST(test_idx),          SCRATCH_TEST(test_idx_wrong),
+      SCRATCH_TEST(test_cifar),        SCRATCH_TEST(test_cifar_wrong),
+      cmocka_unit_test(test_synthetic), cmocka_unit_test(test_augment),
+      cmocka_unit_test(test_standardize_flat), SCRATCH_TEST(test_feed),
+      SCRATCH_TEST(test_feed_epochs),  SCRATCH_TEST(test_feed_end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

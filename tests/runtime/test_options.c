@@ -1,0 +1,184 @@
+/* Flags, and what they make of epochs. */
+#include "runtime/options.h"
+#include "runtime/schedule.h"
+#include "tests/runtime/harness.h"
+#include "tests/runtime/toy.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static AmprtOptions options;
+static AmprtError error;
+
+static AmprtStatus parse(int argc, const char **argv) {
+  return amprt_options_parse(&options, &toy_fp32, argc, (char **)(uintptr_t)argv, &error);
+}
+#define PARSE(...) parse(sizeof((const char *[]){"toy", __VA_ARGS__}) / sizeof(char *),             \
+                         (const char *[]){"toy", __VA_ARGS__})
+
+static void test_forms(void **state) {
+  (void)state;
+  assert_int_equal(PARSE("--train_epochs=2.5", "--max-train-steps", "7", "--use-synthetic-data",
+                         "--resume=false", "-q", "--lr_boundaries=1,2.5,3", "--data-dir=/x"),
+                   AMPRT_OK);
+  assert_true(options.train_epochs == 2.5 && options.max_train_steps == 7);
+  assert_true(options.use_synthetic_data && !options.resume && options.quiet);
+  assert_true(options.boundaries.n == 3 && options.boundaries.v[1] == 2.5);
+  assert_string_equal(options.data_dir, "/x");
+  assert_true(options.given.train_epochs && !options.given.learning_rate);
+}
+
+static void test_recipe_then_argv(void **state) {
+  (void)state;
+  assert_int_equal(PARSE("--clean"), AMPRT_OK);
+  assert_true(options.learning_rate == .05 && options.train_epochs == 4 && options.pad == 1);
+  assert_string_equal(options.dataset, "fashion_mnist");
+  assert_true(options.epochs_between_evals == 1 && isnan(options.stop_threshold));
+  assert_int_equal(PARSE("--learning-rate=1"), AMPRT_OK);
+  assert_true(options.learning_rate == 1);
+}
+
+static void test_wrong(void **state) {
+  (void)state;
+  static const struct {
+    const char *arg, *says;
+  } wrong[] = {
+      {"--train-epoch=1", "did you mean --train-epochs"},
+      {"--lr-boundary=1", "--lr-boundaries"},
+      {"--zzz", "unknown flag `--zzz`"},
+      {"-x", "unknown flag"},
+      {"file", "unexpected argument"},
+      {"--", "unexpected argument"},
+      {"--train-epochs=x", "`x` is not a number"},
+      {"--train-epochs=", "is not a number"},
+      {"--max-train-steps=1.5", "is not a whole number"},
+      {"--max-train-steps=99999999999999999999", "is not a whole number"},
+      {"--max-train-steps", "needs a value"},
+      {"--resume=maybe", "is not true or false"},
+      {"--lr-boundaries=1,,2", "numbers with commas"},
+      {"--lr-boundaries=1,", "numbers with commas"},
+      {"--epochs-between-evals=0", "must be larger than 0"},
+      {"--train-epochs=nan", "must be from 0"},
+      {"--augment-flip=2", "must be 0 or 1"},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_int_equal(PARSE(wrong[i].arg), AMPRT_USAGE);
+    if (!strstr(error.text, wrong[i].says))
+      fail_msg("%s: %s", wrong[i].arg, error.text);
+  }
+  assert_int_equal(PARSE("--resume", "--clean"), AMPRT_USAGE);
+}
+
+static void test_help(void **state) {
+  (void)state;
+  assert_int_equal(run_program(&toy_fp32, "--help"), 0);
+  for (int i = 0; i < amprt_n_options; i++)
+    if (amprt_option[i].flag) {
+      assert_said(amprt_option[i].flag);
+      assert_said(amprt_option[i].help);
+    }
+  assert_said("base learning rate [0.05]");
+  assert_int_equal(run_program(&toy_fp32, "--version"), 0);
+  assert_string_equal(caught, "ampcc 0.1.0\n");
+  assert_int_equal(run_program(&toy_fp32, "--about"), 0);
+  assert_said("parameters   260");
+  assert_int_equal(run_program(&toy_fp32, "--print-memory-plan"), 0);
+  assert_string_equal(caught, "the plan\n");
+  assert_int_equal(run_program(&toy_fp32, "--print-precision"), 0);
+  assert_string_equal(caught, "the precision\n");
+  assert_int_equal(run_program(&toy_fp32, "--nonsense"), 2);
+}
+
+static void assert_floats(const float *got, int n, const double *want) {
+  for (int i = 0; i < n; i++)
+    if (!(fabs(got[i] - want[i]) <= 1e-6 * fabs(want[i])))
+      fail_msg("entry %d is %g, not %g", i, got[i], want[i]);
+}
+
+/* specs/resnet.md 3.1: ImageNet and CIFAR as the official programs have them */
+static void test_schedule_numbers(void **state) {
+  (void)state;
+  static const struct {
+    int64_t batch;
+    double want[11]; /* base, end, warm-up, -, -, boundaries */
+  } imagenet[] = {
+      {256, {.128, 0, 25022, 0, 4, 150136, 300273, 400364, 450410}},
+      {512, {.256, 0, 12511, 0, 4, 75068, 150136, 200182, 225205}},
+      {1024, {.512, 0, 6255, 0, 4, 37534, 75068, 100091, 112602}},
+      {2048, {1.024, 0, 3127, 0, 4, 18767, 37534, 50045, 56301}},
+  };
+  float s[64];
+  assert_int_equal(PARSE("--learning-rate=.128", "--learning-rate-batch=256", "--warmup-epochs=5",
+                         "--lr-schedule=piecewise", "--lr-boundaries=30,60,80,90",
+                         "--lr-multipliers=1,.1,.01,.001,1e-4"),
+                   AMPRT_OK);
+  for (size_t i = 0; i < sizeof imagenet / sizeof *imagenet; i++) {
+    assert_int_equal(amprt_schedule_fill(&options, 1281167, imagenet[i].batch, s, 64, &error), 0);
+    s[4] = 0; /* the total, which piecewise does not use */
+    assert_true(s[0] == 1);
+    assert_floats(s + 1, 9, imagenet[i].want);
+    assert_floats(s + 10, 5, (const double[]){1, .1, .01, .001, 1e-4});
+    assert_true(s[15] == 0);
+  }
+  assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=91,136,182",
+                         "--lr-multipliers=1,.1,.01,.001"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_fill(&options, 50000, 128, s, 64, &error), 0);
+  assert_floats(s + 6, 3, (const double[]){35546, 53125, 71093});
+  assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=100,150,200",
+                         "--lr-multipliers=1,.1,.01,.001"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_fill(&options, 50000, 128, s, 64, &error), 0);
+  assert_floats(s + 6, 3, (const double[]){39062, 58593, 78125});
+}
+
+static void test_schedule_cosine(void **state) {
+  (void)state;
+  float s[64];
+  assert_int_equal(PARSE("--lr-schedule=cosine", "--train-epochs=5", "--end-learning-rate=.01",
+                         "--warmup-epochs=1", "--max-train-steps=10"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_fill(&options, 50000, 128, s, 64, &error), 0);
+  assert_floats(s, 7, (const double[]){2, .05, .01, 390, 1954, 0, 1});
+  assert_int_equal(PARSE("--lr-schedule=constant"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_fill(&options, 50000, 128, s, 64, &error), 0);
+  assert_floats(s, 7, (const double[]){0, .05, 0, 0, 1563, 0, 1});
+}
+
+static void test_schedule_wrong(void **state) {
+  (void)state;
+  float s[64];
+  assert_int_equal(PARSE("--lr-schedule=linear"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_USAGE);
+  assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=1,2",
+                         "--lr-multipliers=1,2"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_USAGE);
+  assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=2,2",
+                         "--lr-multipliers=1,2,3"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_USAGE);
+  assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 10, &error), AMPRT_USAGE);
+}
+
+/* 25 epochs by 10 are cycles of 10, 10 and 5 */
+static void test_cycles(void **state) {
+  (void)state;
+  assert_int_equal(PARSE("--train-epochs=25", "--epochs-between-evals=10"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_cycles(&options), 3);
+  static const double want[] = {10, 20, 25};
+  for (int i = 0; i < 3; i++)
+    assert_true(amprt_schedule_cycle(&options, i, 1000, 100).epochs == want[i]);
+  assert_int_equal(amprt_schedule_cycle(&options, 2, 1000, 128).batches, 196); /* 195.3 */
+  assert_int_equal(amprt_schedule_cycle(&options, 2, 1280, 128).batches, 250); /* exact */
+  assert_int_equal(PARSE("--train-epochs=0"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_cycles(&options), 0);
+  assert_int_equal(PARSE("--train-epochs=0.3", "--epochs-between-evals=0.1"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_cycles(&options), 3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_forms),          cmocka_unit_test(test_recipe_then_argv),
+      cmocka_unit_test(test_wrong),          cmocka_unit_test(test_help),
+      cmocka_unit_test(test_schedule_numbers), cmocka_unit_test(test_schedule_cosine),
+      cmocka_unit_test(test_schedule_wrong), cmocka_unit_test(test_cycles),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

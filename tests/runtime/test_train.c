@@ -1,0 +1,295 @@
+/* Whole runs of the toy program: training, checkpoints, resuming, stopping, reports. */
+#include "runtime/safetensors.h"
+#include "tests/runtime/harness.h"
+#include "tests/runtime/toy.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static AmprtError error;
+
+static int setup(void **state) {
+  if (scratch_setup(state))
+    return -1;
+  toy_write_data(scratch, 203, 50); /* 26 batches of 8 an epoch, 25.4 to be exact */
+  toy_signal_at = 0;
+  return 0;
+}
+
+static void run_good(const AmprtProgram *program, const char *line) {
+  int status = run_program(program, line);
+  if (status)
+    fail_msg("%s: status %d\n%s", line, status, caught);
+}
+
+static void run_bad(const AmprtProgram *program, const char *line, int want, const char *says) {
+  int status = run_program(program, line);
+  if (status != want)
+    fail_msg("%s: status %d, not %d\n%s", line, status, want, caught);
+  assert_said(says);
+}
+
+static AmprtTensors load(const char *name) {
+  AmprtTensors in = {0};
+  if (amprt_tensors_read(in_scratch(name), &in, &error))
+    fail_msg("%s", error.text);
+  return in;
+}
+
+static float first_float(const AmprtTensors *file, const char *name) {
+  const AmprtTensor *tensor = amprt_tensors_find(file, name);
+  float x;
+  if (!tensor)
+    fail_msg("no tensor %s", name);
+  memcpy(&x, tensor->data, sizeof x);
+  return x;
+}
+
+/* The log is one object per line, with no NaN; returns how many lines hold `text`. */
+static int count_log(const char *name, const char *text) {
+  AmprtBytes log = read_bytes(in_scratch(name));
+  int n = 0;
+  log.data[log.size] = '\0';
+  for (char *line = strtok((char *)log.data, "\n"); line; line = strtok(NULL, "\n")) {
+    assert_true(line[0] == '{' && line[strlen(line) - 1] == '}');
+    assert_null(strstr(line, "nan"));
+    assert_null(strstr(line, "inf"));
+    n += strstr(line, text) != NULL;
+  }
+  free(log.data);
+  return n;
+}
+
+static void test_train(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --log-every=10");
+  assert_said("test accuracy 1.0000");
+  assert_said("(50 images");
+  assert_said("scale ");
+  assert_int_equal(count_log("m/log.jsonl", "\"event\":\"eval\""), 4);
+  /* 25.375 batches an epoch: the four evaluations come after 26, 51, 77 and 102 batches */
+  assert_int_equal(count_log("m/log.jsonl", "\"event\":\"eval\",\"step\":51"), 1);
+  assert_int_equal(count_log("m/log.jsonl", "\"event\":\"train\""), 3 + 3 + 3 + 3);
+  static const char *const there[] = {"m/ckpt-26.safetensors", "m/ckpt-51.safetensors",
+                                      "m/ckpt-77.safetensors", "m/ckpt-102.safetensors"};
+  for (int i = 0; i < 4; i++)
+    assert_true(amprt_is_file(in_scratch(there[i])));
+  AmprtTensors last = load("m/ckpt-102.safetensors");
+  assert_string_equal(amprt_tensors_meta(&last, "model"), "toy");
+  assert_string_equal(amprt_tensors_meta(&last, "examples"), "816");
+  assert_null(amprt_tensors_find(&last, "fc.weight.f16")); /* copies are not saved */
+  const AmprtTensor *w = amprt_tensors_find(&last, "fc.weight");
+  static const int64_t kcrs[] = {4, 1, 8, 8};
+  assert_memory_equal(w->dim, kcrs, sizeof kcrs);
+  amprt_tensors_free(&last);
+}
+
+static void test_same_bytes(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/a --max-train-steps=40 -q");
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/b --max-train-steps=40 -q --data-threads=4");
+  assert_same_file(in_scratch("a/ckpt-40.safetensors"), in_scratch("b/ckpt-40.safetensors"));
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/c --max-train-steps=40 -q --seed=2");
+  AmprtTensors a = load("a/ckpt-40.safetensors"), c = load("c/ckpt-40.safetensors");
+  assert_true(first_float(&a, "fc.weight") != first_float(&c, "fc.weight"));
+  amprt_tensors_free(&a);
+  amprt_tensors_free(&c);
+}
+
+static void test_resume(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/a");
+  for (int stop = 1; stop < 100; stop += 23) { /* in the middle of epochs, and of windows */
+    char line[200];
+    snprintf(line, sizeof line, "--data-dir=$ --model-dir=$/b --clean --max-train-steps=%d", stop);
+    run_good(&toy_fp16, line);
+    run_good(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume");
+    assert_said("resuming from");
+    assert_same_file(in_scratch("a/ckpt-102.safetensors"), in_scratch("b/ckpt-102.safetensors"));
+  }
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume"); /* done already: evaluates again */
+  assert_said("test accuracy");
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/new --resume --max-train-steps=1");
+  assert_said("no checkpoint in");
+}
+
+static void test_signal(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/a");
+  toy_signal = SIGTERM;
+  toy_signal_at = 37;
+  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/b", 143, "stopped by signal 15 at step 37");
+  toy_signal = SIGINT;
+  toy_signal_at = 20;
+  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume", 130, "at step 57");
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume");
+  assert_same_file(in_scratch("a/ckpt-102.safetensors"), in_scratch("b/ckpt-102.safetensors"));
+}
+
+static void test_folder(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/a/b --max-train-steps=20 --checkpoint-every=3 "
+                      "--keep-checkpoints=2");
+  assert_true(amprt_is_file(in_scratch("a/b/ckpt-20.safetensors")));
+  assert_true(amprt_is_file(in_scratch("a/b/ckpt-18.safetensors")));
+  assert_false(amprt_is_file(in_scratch("a/b/ckpt-15.safetensors")));
+  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/a/b", 1, "already holds checkpoints");
+  run_bad(&toy_other, "--data-dir=$ --model-dir=$/a/b --resume", 1, "is a checkpoint of `toy`");
+  write_bytes(in_scratch("a/b/ckpt-21.safetensors.tmp"), "x", 1);
+  write_bytes(in_scratch("a/b/mine.txt"), "x", 1);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/a/b --clean --max-train-steps=1");
+  assert_true(amprt_is_file(in_scratch("a/b/mine.txt")));
+  assert_false(amprt_is_file(in_scratch("a/b/ckpt-20.safetensors")));
+  assert_false(amprt_is_file(in_scratch("a/b/ckpt-21.safetensors.tmp")));
+  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/train-images-idx3-ubyte", 1, "is not a folder");
+  run_good(&toy_fp16, "--data-dir=$ --model-dir= --max-train-steps=1");
+}
+
+static void test_damaged(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=20 --checkpoint-every=5");
+  AmprtBytes bytes = read_bytes(in_scratch("m/ckpt-20.safetensors"));
+  bytes.data[bytes.size - 5] ^= 1;
+  write_bytes(in_scratch("m/ckpt-20.safetensors"), bytes.data, bytes.size);
+  write_bytes(in_scratch("m/ckpt-15.safetensors"), bytes.data, bytes.size / 2);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume --max-train-steps=12 "
+                      "--keep-checkpoints=1");
+  assert_said("ckpt-20.safetensors: its checksum is wrong");
+  assert_said("ckpt-15.safetensors: tensor");
+  assert_said("resuming from");
+  assert_true(amprt_is_file(in_scratch("m/ckpt-12.safetensors")));
+  run_bad(&toy_fp16, "--data-dir=$ --init-from=$/m/ckpt-20.safetensors", 1, "checksum is wrong");
+  assert_same_file(in_scratch("m/ckpt-20.safetensors"), in_scratch("m/ckpt-20.safetensors"));
+  free(bytes.data);
+}
+
+static void test_precisions(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=20");
+  run_good(&toy_fp32, "--data-dir=$ --model-dir=$/m --max-train-steps=30 --resume");
+  assert_said("note: the checkpoint's `loss_scale` is not used");
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=40 --resume");
+  assert_said("note: the checkpoint has no `loss_scale`: it starts anew");
+  AmprtTensors file = load("m/ckpt-40.safetensors");
+  assert_true(first_float(&file, "loss_scale") == 4096); /* 1024, doubled twice in ten steps */
+  amprt_tensors_free(&file);
+}
+
+static void test_init_from(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m");
+  run_good(&toy_fp32, "--data-dir=$ --eval-only --init-from=$/m/ckpt-102.safetensors");
+  assert_said("test accuracy 1.0000");
+  assert_said("5 other tensors in it are not used");
+  run_good(&toy_fp32, "--data-dir=$ --model-dir=$/n --init-from=$/m/ckpt-102.safetensors "
+                      "--max-train-steps=2 --no-augment --no-shuffle");
+  AmprtTensors file = load("n/ckpt-2.safetensors");
+  assert_string_equal(amprt_tensors_meta(&file, "step"), "2");
+  amprt_tensors_free(&file);
+  run_bad(&toy_other, "--data-dir=$ --init-from=$/m/ckpt-102.safetensors", 1,
+          "`fc.weight` is [4,1,8,8] in the file and [4,2,8,4] in the program; `fc.scale` is not in");
+  run_bad(&toy_fp32, "--data-dir=$ --init-from=$/none", 1, "none: cannot open");
+  run_bad(&toy_fp32, "--data-dir=$ --model-dir=$/empty --eval-only", 1, "no such folder");
+}
+
+static void test_dump(void **state) {
+  (void)state;
+  run_good(&toy_fp32, "--data-dir=$ --dump-step=$/a.safetensors");
+  run_good(&toy_fp16, "--data-dir=$ --dump-step=$/b.safetensors");
+  AmprtTensors a = load("a.safetensors"), b = load("b.safetensors");
+  static const char *const names[] = {"fc.weight.grad", "fc.bias.grad", "loss", "logits", "image"};
+  for (int i = 0; i < 5; i++) { /* the scale of 1024 has been divided out */
+    const AmprtTensor *x = amprt_tensors_find(&a, names[i]), *y = amprt_tensors_find(&b, names[i]);
+    assert_true(x && y && x->size == y->size && x->dtype == AMPRT_F32);
+    for (int64_t e = 0; e < x->elements; e++) {
+      float p, q;
+      memcpy(&p, x->data + 4 * e, sizeof p);
+      memcpy(&q, y->data + 4 * e, sizeof q);
+      assert_true(fabsf(p - q) <= 3e-3f * (1 + fabsf(p)));
+    }
+  }
+  static const int64_t kcrs[] = {4, 1, 8, 8}, nhwc[] = {8, 8, 8, 1};
+  assert_memory_equal(amprt_tensors_find(&a, "fc.weight.grad")->dim, kcrs, sizeof kcrs);
+  assert_memory_equal(amprt_tensors_find(&a, "image")->dim, nhwc, sizeof nhwc);
+  assert_int_equal(amprt_tensors_find(&a, "label")->dtype, AMPRT_I32);
+  amprt_tensors_free(&a);
+  amprt_tensors_free(&b);
+  assert_false(amprt_is_file("toy_model"));
+}
+
+static void test_not_finite(void **state) {
+  (void)state;
+  run_bad(&toy_nan, "--data-dir=$ --model-dir=$/m --log-every=20", 1, "not been finite for 100");
+  assert_said("loss nan");
+  assert_true(count_log("m/log.jsonl", "\"loss\":null") >= 5);
+  assert_false(amprt_is_file(in_scratch("m/ckpt-100.safetensors")));
+}
+
+static void test_statistics(void **state) {
+  (void)state;
+  run_good(&toy_fp32, "--data-dir=$ --model-dir=$/a --max-train-steps=5 --standardize=0");
+  assert_said("batch normalisation averages over about 100 steps (momentum 0.99), the first "
+              "evaluation comes after 5, with 95 %");
+  run_good(&toy_fp32, "--data-dir=$ --model-dir=$/b --max-train-steps=5 --standardize=0 "
+                      "--recompute-bn-stats=26 --no-shuffle --no-augment");
+  assert_null(strstr(caught, "averages over"));
+  AmprtTensors a = load("a/ckpt-5.safetensors"), b = load("b/ckpt-5.safetensors");
+  AmprtBytes raw = read_bytes(in_scratch("train-images-idx3-ubyte"));
+  double want = 0; /* 26 batches of 8: all 203 images and the first 5 again, padded to 8x8 */
+  for (size_t i = 0; i < 208 * 36; i++)
+    want += raw.data[16 + i % (203 * 36)] / (255.0 * 208 * 64);
+  assert_true(fabs(first_float(&b, "bn.running_mean") - want) < 1e-5);
+  assert_true(first_float(&a, "bn.running_mean") < .1 * want);
+  free(raw.data);
+  amprt_tensors_free(&a);
+  amprt_tensors_free(&b);
+}
+
+static void test_threshold(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --train-epochs=50 --stop-threshold=.99");
+  AmprtBytes log = read_bytes(in_scratch("m/log.jsonl"));
+  free(log.data);
+  int evaluations = count_log("m/log.jsonl", "\"event\":\"eval\"");
+  assert_in_range(evaluations, 1, 10);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --train-epochs=50 --stop-threshold=.99 "
+                      "--resume"); /* the saved run had passed it */
+  assert_int_equal(count_log("m/log.jsonl", "\"event\":\"eval\""), evaluations + 1);
+}
+
+static void test_synthetic(void **state) {
+  (void)state;
+  run_good(&toy_fp32, "--use-synthetic-data --max-train-steps=3 --learning-rate=1e-6");
+  assert_said("60000 synthetic images");
+  assert_said("(24 images"); /* max-train-steps bounds the evaluation too */
+  struct stat info;
+  assert_int_equal(stat("toy_model", &info), -1); /* and nothing is written */
+  run_good(&toy_fp32, "--use-synthetic-data --synthetic-examples=20 --train-epochs=1 "
+                      "--learning-rate=1e-6 --profile");
+  assert_said("(20 images");
+  assert_said("@train: 3 runs");
+  assert_said("k1_backward");
+}
+
+static void test_bad_data_first(void **state) {
+  (void)state;
+  run_good(&toy_fp32, "--data-dir=$ --model-dir=$/m --max-train-steps=1");
+  run_bad(&toy_fp32, "--data-dir=$/m --model-dir=$/m --clean", 1, "is not there");
+  assert_true(amprt_is_file(in_scratch("m/ckpt-1.safetensors"))); /* nothing was cleaned */
+}
+
+#define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, setup, scratch_teardown)
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      RUN_TEST(test_train),      RUN_TEST(test_same_bytes), RUN_TEST(test_resume),
+      RUN_TEST(test_signal),     RUN_TEST(test_folder),     RUN_TEST(test_damaged),
+      RUN_TEST(test_precisions), RUN_TEST(test_init_from),  RUN_TEST(test_dump),
+      RUN_TEST(test_not_finite), RUN_TEST(test_statistics), RUN_TEST(test_threshold),
+      RUN_TEST(test_synthetic),  RUN_TEST(test_bad_data_first),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+#include "tests/runtime/toy.h"
+
+#include "runtime/convert.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { N = TOY_BATCH, P = TOY_PIXELS, K = TOY_CLASSES };
+
+typedef struct State {
+  float w[K * P], b[K], wm[K * P], bm[K], mean;
+  float scale;
+  int32_t good;
+  int64_t step;
+  uint16_t low[K * P];
+} State;
+
+typedef struct Arena {
+  float image[N * P], schedule[64], bn_momentum, logits[N * K], gw[K * P], gb[K];
+  float loss, accuracy, lr, loss_each[N], hit_each[N];
+  int32_t label[N];
+  unsigned char finite;
+} Arena;
+
+typedef struct Args {
+  int low, nan;
+} Args;
+
+int toy_signal, toy_signal_at;
+
+static State *state_of(const AmprtRun *run) { return (State *)(void *)run->state; }
+static Arena *arena_of(const AmprtRun *run) { return (Arena *)(void *)run->arena; }
+
+/* logits, loss_each, hit_each */
+static void forward(const AmprtRun *run, const void *args) {
+  State *s = state_of(run);
+  Arena *a = arena_of(run);
+  const Args *how = args;
+  for (int n = 0; n < N; n++) {
+    float *z = a->logits + n * K, most = -INFINITY, sum = 0;
+    int best = 0;
+    for (int k = 0; k < K; k++) {
+      z[k] = s->b[k];
+      for (int i = 0; i < P; i++)
+        z[k] += a->image[n * P + i] * (how->low ? amprt_f16_to(s->low[k * P + i]) : s->w[k * P + i]);
+      if (z[k] > most)
+        most = z[k], best = k;
+    }
+    for (int k = 0; k < K; k++)
+      sum += expf(z[k] - most);
+    a->loss_each[n] = how->nan ? NAN : logf(sum) + most - z[a->label[n]];
+    a->hit_each[n] = best == a->label[n];
+  }
+}
+
+/* Gradients times the loss scale. */
+static void backward(const AmprtRun *run, const void *args) {
+  State *s = state_of(run);
+  Arena *a = arena_of(run);
+  const Args *how = args;
+  for (int i = 0; i < K * P; i++)
+    a->gw[i] = 0;
+  for (int k = 0; k < K; k++)
+    a->gb[k] = 0;
+  a->loss = a->accuracy = 0;
+  for (int n = 0; n < N; n++) {
+    float sum = 0;
+    for (int k = 0; k < K; k++)
+      sum += expf(a->logits[n * K + k]);
+    for (int k = 0; k < K; k++) {
+      float d = (expf(a->logits[n * K + k]) / sum - (k == a->label[n])) / N *
+                (how->low ? s->scale : 1);
+      a->gb[k] += d;
+      for (int i = 0; i < P; i++)
+        a->gw[k * P + i] += d * a->image[n * P + i];
+    }
+    a->loss += a->loss_each[n] / N;
+    a->accuracy += a->hit_each[n] / N;
+  }
+}
+
+static float rate(const State *s, const float *v) {
+  double t = (double)s->step, w = v[3], total = v[4];
+  if (t < w)
+    return (float)(v[1] * t / w);
+  if (v[0] < 2)
+    return v[1];
+  return (float)(v[2] + (v[1] - v[2]) * (1 + cos(acos(-1) * fmin(1, (t - w) / fmax(1, total - w)))) / 2);
+}
+
+static void update(const AmprtRun *run, const void *args) {
+  State *s = state_of(run);
+  Arena *a = arena_of(run);
+  const Args *how = args;
+  float mean = 0;
+  a->lr = rate(s, a->schedule);
+  a->finite = 1;
+  for (int i = 0; i < K * P; i++) {
+    s->wm[i] = .9f * s->wm[i] + a->gw[i] / (how->low ? s->scale : 1);
+    s->w[i] -= a->lr * s->wm[i];
+    s->low[i] = amprt_f16_of(s->w[i]);
+  }
+  for (int k = 0; k < K; k++) {
+    s->bm[k] = .9f * s->bm[k] + a->gb[k] / (how->low ? s->scale : 1);
+    s->b[k] -= a->lr * s->bm[k];
+  }
+  for (int i = 0; i < N * P; i++)
+    mean += a->image[i] / (N * P);
+  s->mean = .99f * s->mean + .01f * mean;
+  if (how->low && ++s->good == 5) {
+    s->scale *= 2;
+    s->good = 0;
+  }
+  s->step++;
+}
+
+static void interrupt(const AmprtRun *run, const void *args) {
+  (void)run, (void)args;
+  const char *text = getenv("TOY_SLEEP_US");
+  struct timespec pause = {.tv_nsec = text ? 1000 * strtol(text, NULL, 10) : 0};
+  if (text)
+    nanosleep(&pause, NULL);
+  if (toy_signal_at && --toy_signal_at == 0)
+    raise(toy_signal);
+}
+
+static void stats(const AmprtRun *run, const void *args) {
+  (void)args;
+  Arena *a = arena_of(run);
+  float mean = 0;
+  for (int i = 0; i < N * P; i++)
+    mean += a->image[i] / (N * P);
+  state_of(run)->mean = state_of(run)->mean * a->bn_momentum + mean * (1 - a->bn_momentum);
+}
+
+#define AT(field) offsetof(Arena, field)
+static const AmprtPort inputs[] = {
+    {"image", AMPRT_F32, 4, .dim = {N, TOY_SIDE, TOY_SIDE, 1}, .at = AT(image)},
+    {"label", AMPRT_I32, 1, .dim = {N}, .at = AT(label)},
+    {"schedule", AMPRT_F32, 1, .dim = {64}, .at = AT(schedule)},
+    {"bn_momentum", AMPRT_F32, 0, .at = AT(bn_momentum)},
+};
+static const AmprtPort outputs[] = {
+    {"loss", AMPRT_F32, 0, .at = AT(loss)},
+    {"accuracy", AMPRT_F32, 0, .at = AT(accuracy)},
+    {"logits", AMPRT_F32, 2, .dim = {N, K}, .at = AT(logits)},
+    {"learning_rate", AMPRT_F32, 0, .at = AT(lr)},
+    {"finite", AMPRT_BOOL, 0, .at = AT(finite)},
+};
+static const AmprtPort eval_outputs[] = {
+    {"loss_each", AMPRT_F32, 1, .dim = {N}, .at = AT(loss_each)},
+    {"hit_each", AMPRT_F32, 1, .dim = {N}, .at = AT(hit_each)},
+};
+#define TAPS(is_scaled)                                                                            \
+  {{"fc.weight.grad", AMPRT_F32, 4, .scaled = is_scaled, .dim = {K, TOY_SIDE, TOY_SIDE, 1},         \
+    .at = AT(gw), .after = 1},                                                                     \
+   {"fc.bias.grad", AMPRT_F32, 1, .scaled = is_scaled, .dim = {K}, .at = AT(gb), .after = 1}}
+static const AmprtPort taps[] = TAPS(0), scaled_taps[] = TAPS(1);
+
+static const Args plain = {0, 0}, low = {1, 0}, nans = {0, 1};
+#define TRAIN(args)                                                                                \
+  {{forward, &args, "k0_forward", "fc"}, {backward, &args, "k1_backward", "fc"},                   \
+   {update, &args, "k2_update", ""}, {interrupt, &args, "k3_interrupt", ""}}
+static const AmprtKernel train_plain[] = TRAIN(plain), train_low[] = TRAIN(low);
+static const AmprtKernel train_nan[] = TRAIN(nans), stats_kernel[] = {{stats, NULL, "k0", "bn"}};
+static const AmprtKernel eval_plain[] = {{forward, &plain, "k0_forward", "fc"}};
+static const AmprtKernel eval_low[] = {{forward, &low, "k0_forward", "fc"}};
+
+#define GRAPHS(train, eval, tap)                                                                   \
+  {{"train", train, inputs, outputs, tap, 4, 4, 5, 2, sizeof(Arena)},                              \
+   {"eval", eval, inputs, eval_outputs, NULL, 1, 3, 2, 0, sizeof(Arena)},                          \
+   {"stats", stats_kernel, inputs, NULL, NULL, 1, 4, 0, 0, sizeof(Arena)}}
+static const AmprtGraph graphs[] = GRAPHS(train_plain, eval_plain, taps);
+static const AmprtGraph low_graphs[] = GRAPHS(train_low, eval_low, scaled_taps);
+static const AmprtGraph nan_graphs[] = GRAPHS(train_nan, eval_plain, taps);
+
+#define IN(field) offsetof(State, field)
+static const AmprtVariable variables[] = {
+    {"fc.weight", AMPRT_F32, 4, AMPRT_PARAM, AMPRT_TRUNCATED_NORMAL, {K, TOY_SIDE, TOY_SIDE, 1},
+     IN(w), NULL, {0, .05}},
+    {"fc.bias", AMPRT_F32, 1, AMPRT_PARAM, AMPRT_ZEROS, {K}, IN(b)},
+    {"fc.weight.momentum", AMPRT_F32, 4, AMPRT_SLOT, AMPRT_ZEROS, {K, TOY_SIDE, TOY_SIDE, 1},
+     IN(wm), "fc.weight"},
+    {"fc.bias.momentum", AMPRT_F32, 1, AMPRT_SLOT, AMPRT_ZEROS, {K}, IN(bm), "fc.bias"},
+    {"bn.running_mean", AMPRT_F32, 0, AMPRT_STAT, AMPRT_ZEROS, .at = IN(mean)},
+    {"global_step", AMPRT_I64, 0, AMPRT_COUNTER, AMPRT_ZEROS, .at = IN(step)},
+    {"loss_scale", AMPRT_F32, 0, AMPRT_SCALE, AMPRT_CONSTANT, .at = IN(scale), .init_arg = {1024}},
+    {"good_steps", AMPRT_I32, 0, AMPRT_SCALE, AMPRT_ZEROS, .at = IN(good)},
+    {"fc.weight.f16", AMPRT_F16, 4, AMPRT_COPY, AMPRT_ZEROS, {K, TOY_SIDE, TOY_SIDE, 1}, IN(low),
+     "fc.weight"},
+};
+static const AmprtVariable other_variables[] = {
+    {"fc.weight", AMPRT_F32, 4, AMPRT_PARAM, AMPRT_ZEROS, {K, TOY_SIDE, TOY_SIDE / 2, 2}, IN(w)},
+    {"fc.scale", AMPRT_F32, 1, AMPRT_PARAM, AMPRT_ZEROS, {K}, IN(b)},
+};
+
+static const AmprtSetting recipe[] = {{"dataset", "fashion_mnist"}, {"learning-rate", "0.05"},
+                                      {"lr-schedule", "cosine"},    {"train-epochs", "4"},
+                                      {"augment_pad", "1"},         {"augment-flip", "0"}};
+
+#define PROGRAM(name, type, print, vars, n_vars, graph_table)                                      \
+  {AMPRT_ABI, name, "ampcc 0.1.0", "cpu", type, print, N, K, TOY_SIDE, TOY_SIDE, 1, vars, n_vars,  \
+   graph_table, 3, sizeof(State), recipe, 6, .99, "the plan\n", "the precision\n"}
+const AmprtProgram toy_fp32 = PROGRAM("toy", "fp32", "abc", variables, 6, graphs);
+const AmprtProgram toy_fp16 = PROGRAM("toy", "fp16", "abc", variables, 9, low_graphs);
+const AmprtProgram toy_nan = PROGRAM("toy", "fp32", "abc", variables, 6, nan_graphs);
+const AmprtProgram toy_other = PROGRAM("other", "fp32", "abd", other_variables, 2, graphs);
+
+static void put32(FILE *out, unsigned v) {
+  for (int shift = 24; shift >= 0; shift -= 8)
+    fputc((int)(v >> shift & 255), out);
+}
+
+static FILE *create(const char *dir, const char *name) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  FILE *out = fopen(path, "wb");
+  if (!out)
+    abort();
+  return out;
+}
+
+static void write_part(const char *dir, const char *part, int n, unsigned seed) {
+  char name[64];
+  snprintf(name, sizeof name, "%s-images-idx3-ubyte", part);
+  FILE *images = create(dir, name);
+  snprintf(name, sizeof name, "%s-labels-idx1-ubyte", part);
+  FILE *labels = create(dir, name);
+  put32(images, 0x803), put32(images, (unsigned)n), put32(images, 6), put32(images, 6);
+  put32(labels, 0x801), put32(labels, (unsigned)n);
+  for (int i = 0; i < n; i++) {
+    int label = (int)((seed = seed * 1103515245 + 12345) >> 16 & 3);
+    fputc(label, labels);
+    for (int y = 0; y < 6; y++)
+      for (int x = 0; x < 6; x++) {
+        seed = seed * 1103515245 + 12345;
+        fputc((int)(seed >> 16 & 127) + ((y / 3 * 2 + x / 3) == label ? 100 : 0), images);
+      }
+  }
+  fclose(images);
+  fclose(labels);
+}
+
+void toy_write_data(const char *dir, int n_train, int n_test) {
+  write_part(dir, "train", n_train, 1);
+  write_part(dir, "t10k", n_test, 2);
+}

@@ -1,0 +1,10 @@
+/* The toy program as an executable, for tests/runtime/kill.py. `toy --write-data DIR` makes its data. */
+#include "tests/runtime/toy.h"
+
+#include <string.h>
+
+int main(int argc, char **argv) {
+  if (argc == 3 && !strcmp(argv[1], "--write-data"))
+    return toy_write_data(argv[2], 203, 50), 0;
+  return amprt_main(&toy_fp16, argc, argv);
+}

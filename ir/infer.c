@@ -244,12 +244,10 @@ static bool complete(const Node *node) {
 bool shape_loss_scale_update(const Node *node, TensorType *out, const char **why) {
   out[0] = type_scalar(DT_F32);
   out[1] = type_scalar(DT_I32);
-  if (!complete(node))
-    return refuse(why, "needs `growth`, `backoff`, `interval`, `min` and `max`");
   if (!is_scalar(arg_type(node, 0), DT_F32) || !is_scalar(arg_type(node, 1), DT_I32) ||
       !is_scalar(arg_type(node, 2), DT_BOOL))
     return refuse(why, "operands must be f32[], i32[], bool[]");
-  return true;
+  return complete(node) ? true : refuse(why, "needs `growth`, `backoff`, `interval`, `min`, `max`");
 }
 
 /* w, slots (one per result after the first, less the low copy), g, lr, inv [, step] */
@@ -257,8 +255,6 @@ bool shape_opt(const Node *node, TensorType *out, const char **why) {
   const OpInfo *info = &op_info[node->op];
   int n_slots = info->min_results - 1;
   TensorType w = arg_type(node, 0), g = arg_type(node, 1 + n_slots);
-  if (!complete(node))
-    return refuse(why, "lacks a coefficient that its row of the op table names");
   if (w.dtype != DT_F32)
     return refuse(why, "the parameter must be f32");
   for (int s = 0; s <= n_slots; s++) {
@@ -279,5 +275,7 @@ bool shape_opt(const Node *node, TensorType *out, const char **why) {
       return refuse(why, "the copy must be of a 16-bit float type");
     out[n_slots + 1] = type_with(w, low);
   }
+  if (!complete(node))
+    return refuse(why, "lacks a coefficient that its row of the op table names");
   return true;
 }

@@ -59,8 +59,8 @@ static AmprtStatus grow_images(AmprtDataset *set, const AmprtProgram *program, A
   return AMPRT_OK;
 }
 
-static AmprtStatus fit(AmprtDataset *set, const AmprtProgram *program, const char *part,
-                       AmprtError *error) {
+AmprtStatus amprt_dataset_fit(AmprtDataset *set, const AmprtProgram *program, const char *part,
+                              AmprtError *error) {
   AmprtStatus status = check(set, program, part, error);
   return status ? status : grow_images(set, program, error);
 }
@@ -81,6 +81,6 @@ AmprtStatus amprt_data_open(AmprtData *data, const AmprtProgram *program,
     status = amprt_fail(error, AMPRT_USAGE,
                         "--dataset: `%.80s` is not fashion_mnist, cifar10 or synthetic", name);
   if (!status)
-    status = fit(&data->train, program, "training", error);
-  return status ? status : fit(&data->test, program, "test", error);
+    status = amprt_dataset_fit(&data->train, program, "training", error);
+  return status ? status : amprt_dataset_fit(&data->test, program, "test", error);
 }

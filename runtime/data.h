@@ -26,6 +26,10 @@ AmprtStatus amprt_data_open(AmprtData *data, const AmprtProgram *program,
                             const AmprtOptions *options, AmprtError *error);
 void amprt_data_close(AmprtData *data);
 void amprt_dataset_free(AmprtDataset *set);
+/* Checks one part ("training", "test") against the program and pads its images to the program's
+ * size. */
+AmprtStatus amprt_dataset_fit(AmprtDataset *set, const AmprtProgram *program, const char *part,
+                              AmprtError *error);
 
 /* idx.c: one pair of idx files (gzip or not) in memory. Takes both over, also when it fails. */
 AmprtStatus amprt_idx_parse(AmprtBytes *images, const char *images_path, AmprtBytes *labels,

@@ -127,7 +127,7 @@ void amprt_warn_of_lag(AmprtSession *session) {
   if (session->options.max_train_steps && (double)session->options.max_train_steps < steps)
     steps = (double)session->options.max_train_steps;
   if (momentum <= 0 || momentum >= 1 || session->options.recompute_bn_stats ||
-      steps * (1 - momentum) >= 10)
+      steps * (1 - momentum) >= 5)
     return;
   amprt_warn(
       &session->log,

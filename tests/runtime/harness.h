@@ -1,27 +1,29 @@
-/* What the runtime's tests share: a scratch folder, runs of a program with its output caught, files. */
+/* What the runtime's tests share: a scratch folder, runs of a program with its output caught,
+ * files. */
 #ifndef HARNESS_H
 #define HARNESS_H
 
 #include "runtime/amprt.h"
 #include "runtime/file.h"
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
-extern char scratch[256];     /* a new empty folder for each test */
-extern char caught[1 << 16];  /* stdout and stderr of the last run_program */
+extern char scratch[256];    /* a new empty folder for each test */
+extern char caught[1 << 16]; /* stdout and stderr of the last run_program */
 
 int scratch_setup(void **state);
 int scratch_teardown(void **state);
-const char *in_scratch(const char *name); /* "SCRATCH/name", in a static buffer of its own per call (8) */
+const char *
+in_scratch(const char *name); /* "SCRATCH/name", in a static buffer of its own per call (8) */
 void write_bytes(const char *path, const void *data, size_t size);
 AmprtBytes read_bytes(const char *path);
 void assert_same_file(const char *a, const char *b);
-/* Splits `line` at blanks into argv; `$` stands for the scratch folder. Returns amprt_main's status. */
+/* Splits `line` at blanks into argv; `$` stands for the scratch folder. Returns amprt_main's
+ * status. */
 int run_program(const AmprtProgram *program, const char *line);
 /* The last run must have printed `text`. */
 void assert_said(const char *text);

@@ -49,13 +49,13 @@ def main(program, flags):
             env["TOY_SLEEP_US"] = "1000"
         start = time.monotonic()
         subprocess.run([program, *flags, f"--model-dir={scratch}/whole"], check=True, env=env,
-                       stdout=subprocess.DEVNULL)
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         whole = time.monotonic() - start
         broken = scratch / "broken"
         killed = 0
         while True:
             run = subprocess.Popen([program, *flags, "--resume", f"--model-dir={broken}"], env=env,
-                                   stdout=subprocess.DEVNULL)
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             if killed < KILLS:
                 # long enough to get somewhere, short enough to die: starting up counts too
                 time.sleep(random.uniform(0, max(0.05, 2.5 * whole / KILLS)))
@@ -70,8 +70,9 @@ def main(program, flags):
                     for path in broken.iterdir():
                         path.unlink()
                     continue
-            if run.wait() != 0:
-                sys.exit(f"the resumed run failed: {run.returncode}")
+            said = run.communicate()[1]
+            if run.returncode != 0:
+                sys.exit(f"the resumed run failed: {run.returncode}\n{said}")
             break
         last = newest(scratch / "whole")
         name = f"ckpt-{last}.safetensors"

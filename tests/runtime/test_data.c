@@ -67,7 +67,7 @@ static void test_idx_wrong(void **state) {
     unsigned char to;
     const char *says;
   } flip[] = {
-      {0, 1, "no idx file"},        {2, 9, "no idx file"},     {3, 1, "no idx file"},
+      {0, 1, "no idx file"},         {2, 9, "no idx file"},      {3, 1, "no idx file"},
       {7, 21, "promises 756 bytes"}, {7, 0, "dimension 0 is 0"}, {4, 255, "dimension 0"},
       {11, 7, "promises 840"},
   };
@@ -110,8 +110,8 @@ static void test_idx_wrong(void **state) {
 }
 
 enum { RECORD = 3073 };
-static AmprtProgram cifar = {.n_classes = 10, .height = 32, .width = 32, .channels = 3,
-                             .batch_size = 2};
+static AmprtProgram cifar = {
+    .n_classes = 10, .height = 32, .width = 32, .channels = 3, .batch_size = 2};
 
 static void write_cifar(const char *prefix, size_t last_size) {
   static unsigned char record[2 * RECORD];
@@ -121,7 +121,8 @@ static void write_cifar(const char *prefix, size_t last_size) {
     record[RECORD] = 7; /* specs/resnet.md 5.1: planes of 0, 1, 2 */
     for (int i = 0; i < 3072; i++)
       record[RECORD + 1 + i] = (unsigned char)(i / 1024);
-    snprintf(name, sizeof name, file < 6 ? "%sdata_batch_%d.bin" : "%stest_batch.bin", prefix, file);
+    snprintf(name, sizeof name, file < 6 ? "%sdata_batch_%d.bin" : "%stest_batch.bin", prefix,
+             file);
     write_bytes(in_scratch(name), record, file == 5 ? last_size : sizeof record);
   }
 }
@@ -246,8 +247,13 @@ static void test_feed(void **state) {
   int32_t la[BATCHES * 8], lb[BATCHES * 8];
   toy_write_data(scratch, 43, 10);
   assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
-  AmprtFeedPlan plan = {.set = &data.train, .image = {8, 8, 1, 1, true, true}, .batch_size = 8,
-                        .seed = 3, .purpose = "train", .shuffle = true, .end = UINT64_MAX,
+  AmprtFeedPlan plan = {.set = &data.train,
+                        .image = {8, 8, 1, 1, true, true},
+                        .batch_size = 8,
+                        .seed = 3,
+                        .purpose = "train",
+                        .shuffle = true,
+                        .end = UINT64_MAX,
                         .threads = 1};
   read_feed(plan, 0, a, la);
   plan.threads = 5; /* any number of threads gives the same */
@@ -270,8 +276,14 @@ static void test_feed_epochs(void **state) {
   int32_t label[BATCHES * 8];
   toy_write_data(scratch, 43, 10);
   assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
-  AmprtFeedPlan plan = {.set = &data.train, .image = {8, 8, 1}, .batch_size = 8, .seed = 3,
-                        .purpose = "train", .shuffle = true, .end = UINT64_MAX, .threads = 2};
+  AmprtFeedPlan plan = {.set = &data.train,
+                        .image = {8, 8, 1},
+                        .batch_size = 8,
+                        .seed = 3,
+                        .purpose = "train",
+                        .shuffle = true,
+                        .end = UINT64_MAX,
+                        .threads = 2};
   read_feed(plan, 0, image, label);
   for (int epoch = 0; epoch < 5; epoch++) {
     bool seen[43] = {false};
@@ -299,8 +311,12 @@ static void test_feed_end(void **state) {
   assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
   for (int threads = 1; threads <= 3; threads++) {
     AmprtFeed *feed = NULL;
-    AmprtFeedPlan plan = {.set = &data.test, .image = {8, 8, 1}, .batch_size = 8,
-                          .purpose = "test", .end = 19, .threads = threads};
+    AmprtFeedPlan plan = {.set = &data.test,
+                          .image = {8, 8, 1},
+                          .batch_size = 8,
+                          .purpose = "test",
+                          .end = 19,
+                          .threads = threads};
     assert_int_equal(amprt_feed_open(&feed, &plan, &error), 0);
     assert_int_equal(amprt_feed_next(feed)->count, 8);
     assert_int_equal(amprt_feed_next(feed)->count, 8);
@@ -319,11 +335,16 @@ static void test_feed_end(void **state) {
 #define SCRATCH_TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(test_idx),          SCRATCH_TEST(test_idx_wrong),
-      SCRATCH_TEST(test_cifar),        SCRATCH_TEST(test_cifar_wrong),
-      cmocka_unit_test(test_synthetic), cmocka_unit_test(test_augment),
-      cmocka_unit_test(test_standardize_flat), SCRATCH_TEST(test_feed),
-      SCRATCH_TEST(test_feed_epochs),  SCRATCH_TEST(test_feed_end),
+      SCRATCH_TEST(test_idx),
+      SCRATCH_TEST(test_idx_wrong),
+      SCRATCH_TEST(test_cifar),
+      SCRATCH_TEST(test_cifar_wrong),
+      cmocka_unit_test(test_synthetic),
+      cmocka_unit_test(test_augment),
+      cmocka_unit_test(test_standardize_flat),
+      SCRATCH_TEST(test_feed),
+      SCRATCH_TEST(test_feed_epochs),
+      SCRATCH_TEST(test_feed_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,9 @@ static AmprtError error;
 static AmprtStatus parse(int argc, const char **argv) {
   return amprt_options_parse(&options, &toy_fp32, argc, (char **)(uintptr_t)argv, &error);
 }
-#define PARSE(...) parse(sizeof((const char *[]){"toy", __VA_ARGS__}) / sizeof(char *),             \
-                         (const char *[]){"toy", __VA_ARGS__})
+#define PARSE(...)                                                                                 \
+  parse(sizeof((const char *[]){"toy", __VA_ARGS__}) / sizeof(char *),                             \
+        (const char *[]){"toy", __VA_ARGS__})
 
 static void test_forms(void **state) {
   (void)state;
@@ -122,11 +123,13 @@ static void test_schedule_numbers(void **state) {
     assert_true(s[15] == 0);
   }
   assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=91,136,182",
-                         "--lr-multipliers=1,.1,.01,.001"), AMPRT_OK);
+                         "--lr-multipliers=1,.1,.01,.001"),
+                   AMPRT_OK);
   assert_int_equal(amprt_schedule_fill(&options, 50000, 128, s, 64, &error), 0);
   assert_floats(s + 6, 3, (const double[]){35546, 53125, 71093});
   assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=100,150,200",
-                         "--lr-multipliers=1,.1,.01,.001"), AMPRT_OK);
+                         "--lr-multipliers=1,.1,.01,.001"),
+                   AMPRT_OK);
   assert_int_equal(amprt_schedule_fill(&options, 50000, 128, s, 64, &error), 0);
   assert_floats(s + 6, 3, (const double[]){39062, 58593, 78125});
 }
@@ -135,7 +138,8 @@ static void test_schedule_cosine(void **state) {
   (void)state;
   float s[64];
   assert_int_equal(PARSE("--lr-schedule=cosine", "--train-epochs=5", "--end-learning-rate=.01",
-                         "--warmup-epochs=1", "--max-train-steps=10"), AMPRT_OK);
+                         "--warmup-epochs=1", "--max-train-steps=10"),
+                   AMPRT_OK);
   assert_int_equal(amprt_schedule_fill(&options, 50000, 128, s, 64, &error), 0);
   assert_floats(s, 7, (const double[]){2, .05, .01, 390, 1954, 0, 1});
   assert_int_equal(PARSE("--lr-schedule=constant"), AMPRT_OK);
@@ -148,11 +152,11 @@ static void test_schedule_wrong(void **state) {
   float s[64];
   assert_int_equal(PARSE("--lr-schedule=linear"), AMPRT_OK);
   assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_USAGE);
-  assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=1,2",
-                         "--lr-multipliers=1,2"), AMPRT_OK);
+  assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=1,2", "--lr-multipliers=1,2"),
+                   AMPRT_OK);
   assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_USAGE);
-  assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=2,2",
-                         "--lr-multipliers=1,2,3"), AMPRT_OK);
+  assert_int_equal(
+      PARSE("--lr-schedule=piecewise", "--lr-boundaries=2,2", "--lr-multipliers=1,2,3"), AMPRT_OK);
   assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_USAGE);
   assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 10, &error), AMPRT_USAGE);
 }
@@ -175,10 +179,14 @@ static void test_cycles(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_forms),          cmocka_unit_test(test_recipe_then_argv),
-      cmocka_unit_test(test_wrong),          cmocka_unit_test(test_help),
-      cmocka_unit_test(test_schedule_numbers), cmocka_unit_test(test_schedule_cosine),
-      cmocka_unit_test(test_schedule_wrong), cmocka_unit_test(test_cycles),
+      cmocka_unit_test(test_forms),
+      cmocka_unit_test(test_recipe_then_argv),
+      cmocka_unit_test(test_wrong),
+      cmocka_unit_test(test_help),
+      cmocka_unit_test(test_schedule_numbers),
+      cmocka_unit_test(test_schedule_cosine),
+      cmocka_unit_test(test_schedule_wrong),
+      cmocka_unit_test(test_cycles),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

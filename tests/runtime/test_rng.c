@@ -144,10 +144,19 @@ static void test_low_types(void **state) {
     float x;
     uint16_t f16, bf16;
   } known[] = {
-      {1, 0x3c00, 0x3f80},           {1 + 0x1p-11f, 0x3c00, 0x3f80}, {1 + 0x3p-11f, 0x3c02, 0x3f80},
-      {65519, 0x7bff, 0x4780},       {65520, 0x7c00, 0x4780},        {-INFINITY, 0xfc00, 0xff80},
-      {0x1p-24f, 0x0001, 0x3380},    {0x1p-25f, 0x0000, 0x3300},     {0x1.8p-24f, 0x0002, 0x33c0},
-      {0x1.ff8p-15f, 0x03ff, 0x3880}, {0x1.ffcp-15f, 0x0400, 0x3880}, {1 + 0x1p-8f, 0x3c04, 0x3f80}, {3.4e38f, 0x7c00, 0x7f80},
+      {1, 0x3c00, 0x3f80},
+      {1 + 0x1p-11f, 0x3c00, 0x3f80},
+      {1 + 0x3p-11f, 0x3c02, 0x3f80},
+      {65519, 0x7bff, 0x4780},
+      {65520, 0x7c00, 0x4780},
+      {-INFINITY, 0xfc00, 0xff80},
+      {0x1p-24f, 0x0001, 0x3380},
+      {0x1p-25f, 0x0000, 0x3300},
+      {0x1.8p-24f, 0x0002, 0x33c0},
+      {0x1.ff8p-15f, 0x03ff, 0x3880},
+      {0x1.ffcp-15f, 0x0400, 0x3880},
+      {1 + 0x1p-8f, 0x3c04, 0x3f80},
+      {3.4e38f, 0x7c00, 0x7f80},
   };
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     assert_int_equal(amprt_f16_of(known[i].x), known[i].f16);
@@ -158,9 +167,12 @@ static void test_low_types(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_philox), cmocka_unit_test(test_permute),
-      cmocka_unit_test(test_permute_is_fair), cmocka_unit_test(test_normal),
-      cmocka_unit_test(test_init), cmocka_unit_test(test_low_types),
+      cmocka_unit_test(test_philox),
+      cmocka_unit_test(test_permute),
+      cmocka_unit_test(test_permute_is_fair),
+      cmocka_unit_test(test_normal),
+      cmocka_unit_test(test_init),
+      cmocka_unit_test(test_low_types),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,8 +62,8 @@ static void test_round_trip(void **state) {
   assert_same_file(path, in_scratch("b.safetensors"));
 }
 
-/* Every shorter file and every file with one wrong bit is refused or, where the bit is in a name, parsed;
- * nothing crashes. */
+/* Every shorter file and every file with one wrong bit is refused or, where the bit is in a name,
+ * parsed; nothing crashes. */
 static void test_damage(void **state) {
   (void)state;
   write_sample(in_scratch("a.safetensors"));
@@ -196,7 +196,7 @@ static void test_json(void **state) {
 #define SCRATCH_TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(test_round_trip),  SCRATCH_TEST(test_damage),  cmocka_unit_test(test_headers),
+      SCRATCH_TEST(test_round_trip),   SCRATCH_TEST(test_damage),   cmocka_unit_test(test_headers),
       SCRATCH_TEST(test_cannot_write), cmocka_unit_test(test_json),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

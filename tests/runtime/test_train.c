@@ -190,8 +190,9 @@ static void test_init_from(void **state) {
   AmprtTensors file = load("n/ckpt-2.safetensors");
   assert_string_equal(amprt_tensors_meta(&file, "step"), "2");
   amprt_tensors_free(&file);
-  run_bad(&toy_other, "--data-dir=$ --init-from=$/m/ckpt-102.safetensors", 1,
-          "`fc.weight` is [4,1,8,8] in the file and [4,2,8,4] in the program; `fc.scale` is not in");
+  run_bad(
+      &toy_other, "--data-dir=$ --init-from=$/m/ckpt-102.safetensors", 1,
+      "`fc.weight` is [4,1,8,8] in the file and [4,2,8,4] in the program; `fc.scale` is not in");
   run_bad(&toy_fp32, "--data-dir=$ --init-from=$/none", 1, "none: cannot open");
   run_bad(&toy_fp32, "--data-dir=$ --model-dir=$/empty --eval-only", 1, "no such folder");
 }
@@ -285,10 +286,10 @@ static void test_bad_data_first(void **state) {
 #define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, setup, scratch_teardown)
 int main(void) {
   const struct CMUnitTest tests[] = {
-      RUN_TEST(test_train),      RUN_TEST(test_same_bytes), RUN_TEST(test_resume),
-      RUN_TEST(test_signal),     RUN_TEST(test_folder),     RUN_TEST(test_damaged),
-      RUN_TEST(test_precisions), RUN_TEST(test_init_from),  RUN_TEST(test_dump),
-      RUN_TEST(test_not_finite), RUN_TEST(test_statistics), RUN_TEST(test_threshold),
+      RUN_TEST(test_train),      RUN_TEST(test_same_bytes),     RUN_TEST(test_resume),
+      RUN_TEST(test_signal),     RUN_TEST(test_folder),         RUN_TEST(test_damaged),
+      RUN_TEST(test_precisions), RUN_TEST(test_init_from),      RUN_TEST(test_dump),
+      RUN_TEST(test_not_finite), RUN_TEST(test_statistics),     RUN_TEST(test_threshold),
       RUN_TEST(test_synthetic),  RUN_TEST(test_bad_data_first),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

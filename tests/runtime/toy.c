@@ -31,8 +31,12 @@ typedef struct Args {
 
 int toy_signal, toy_signal_at;
 
-static State *state_of(const AmprtRun *run) { return (State *)(void *)run->state; }
-static Arena *arena_of(const AmprtRun *run) { return (Arena *)(void *)run->arena; }
+static State *state_of(const AmprtRun *run) {
+  return (State *)(void *)run->state;
+}
+static Arena *arena_of(const AmprtRun *run) {
+  return (Arena *)(void *)run->arena;
+}
 
 /* logits, loss_each, hit_each */
 static void forward(const AmprtRun *run, const void *args) {
@@ -45,7 +49,8 @@ static void forward(const AmprtRun *run, const void *args) {
     for (int k = 0; k < K; k++) {
       z[k] = s->b[k];
       for (int i = 0; i < P; i++)
-        z[k] += a->image[n * P + i] * (how->low ? amprt_f16_to(s->low[k * P + i]) : s->w[k * P + i]);
+        z[k] +=
+            a->image[n * P + i] * (how->low ? amprt_f16_to(s->low[k * P + i]) : s->w[k * P + i]);
       if (z[k] > most)
         most = z[k], best = k;
     }
@@ -71,8 +76,8 @@ static void backward(const AmprtRun *run, const void *args) {
     for (int k = 0; k < K; k++)
       sum += expf(a->logits[n * K + k]);
     for (int k = 0; k < K; k++) {
-      float d = (expf(a->logits[n * K + k]) / sum - (k == a->label[n])) / N *
-                (how->low ? s->scale : 1);
+      float d =
+          (expf(a->logits[n * K + k]) / sum - (k == a->label[n])) / N * (how->low ? s->scale : 1);
       a->gb[k] += d;
       for (int i = 0; i < P; i++)
         a->gw[k * P + i] += d * a->image[n * P + i];
@@ -88,7 +93,8 @@ static float rate(const State *s, const float *v) {
     return (float)(v[1] * t / w);
   if (v[0] < 2)
     return v[1];
-  return (float)(v[2] + (v[1] - v[2]) * (1 + cos(acos(-1) * fmin(1, (t - w) / fmax(1, total - w)))) / 2);
+  return (float)(v[2] +
+                 (v[1] - v[2]) * (1 + cos(acos(-1) * fmin(1, (t - w) / fmax(1, total - w)))) / 2);
 }
 
 static void update(const AmprtRun *run, const void *args) {
@@ -155,41 +161,71 @@ static const AmprtPort eval_outputs[] = {
     {"hit_each", AMPRT_F32, 1, .dim = {N}, .at = AT(hit_each)},
 };
 #define TAPS(is_scaled)                                                                            \
-  {{"fc.weight.grad", AMPRT_F32, 4, .scaled = is_scaled, .dim = {K, TOY_SIDE, TOY_SIDE, 1},         \
-    .at = AT(gw), .after = 1},                                                                     \
-   {"fc.bias.grad", AMPRT_F32, 1, .scaled = is_scaled, .dim = {K}, .at = AT(gb), .after = 1}}
+  {                                                                                                \
+    {"fc.weight.grad", AMPRT_F32, 4, .scaled = is_scaled, .dim = {K, TOY_SIDE, TOY_SIDE, 1},       \
+     .at = AT(gw),     .after = 1},                                                                \
+    {                                                                                              \
+      "fc.bias.grad", AMPRT_F32, 1, .scaled = is_scaled, .dim = {K}, .at = AT(gb), .after = 1      \
+    }                                                                                              \
+  }
 static const AmprtPort taps[] = TAPS(0), scaled_taps[] = TAPS(1);
 
 static const Args plain = {0, 0}, low = {1, 0}, nans = {0, 1};
 #define TRAIN(args)                                                                                \
-  {{forward, &args, "k0_forward", "fc"}, {backward, &args, "k1_backward", "fc"},                   \
-   {update, &args, "k2_update", ""}, {interrupt, &args, "k3_interrupt", ""}}
+  {                                                                                                \
+    {forward, &args, "k0_forward", "fc"}, {backward, &args, "k1_backward", "fc"},                  \
+        {update, &args, "k2_update", ""}, {                                                        \
+      interrupt, &args, "k3_interrupt", ""                                                         \
+    }                                                                                              \
+  }
 static const AmprtKernel train_plain[] = TRAIN(plain), train_low[] = TRAIN(low);
 static const AmprtKernel train_nan[] = TRAIN(nans), stats_kernel[] = {{stats, NULL, "k0", "bn"}};
 static const AmprtKernel eval_plain[] = {{forward, &plain, "k0_forward", "fc"}};
 static const AmprtKernel eval_low[] = {{forward, &low, "k0_forward", "fc"}};
 
 #define GRAPHS(train, eval, tap)                                                                   \
-  {{"train", train, inputs, outputs, tap, 4, 4, 5, 2, sizeof(Arena)},                              \
-   {"eval", eval, inputs, eval_outputs, NULL, 1, 3, 2, 0, sizeof(Arena)},                          \
-   {"stats", stats_kernel, inputs, NULL, NULL, 1, 4, 0, 0, sizeof(Arena)}}
+  {                                                                                                \
+    {"train", train, inputs, outputs, tap, 4, 4, 5, 2, sizeof(Arena)},                             \
+        {"eval", eval, inputs, eval_outputs, NULL, 1, 3, 2, 0, sizeof(Arena)}, {                   \
+      "stats", stats_kernel, inputs, NULL, NULL, 1, 4, 0, 0, sizeof(Arena)                         \
+    }                                                                                              \
+  }
 static const AmprtGraph graphs[] = GRAPHS(train_plain, eval_plain, taps);
 static const AmprtGraph low_graphs[] = GRAPHS(train_low, eval_low, scaled_taps);
 static const AmprtGraph nan_graphs[] = GRAPHS(train_nan, eval_plain, taps);
 
 #define IN(field) offsetof(State, field)
 static const AmprtVariable variables[] = {
-    {"fc.weight", AMPRT_F32, 4, AMPRT_PARAM, AMPRT_TRUNCATED_NORMAL, {K, TOY_SIDE, TOY_SIDE, 1},
-     IN(w), NULL, {0, .05}},
+    {"fc.weight",
+     AMPRT_F32,
+     4,
+     AMPRT_PARAM,
+     AMPRT_TRUNCATED_NORMAL,
+     {K, TOY_SIDE, TOY_SIDE, 1},
+     IN(w),
+     NULL,
+     {0, .05}},
     {"fc.bias", AMPRT_F32, 1, AMPRT_PARAM, AMPRT_ZEROS, {K}, IN(b)},
-    {"fc.weight.momentum", AMPRT_F32, 4, AMPRT_SLOT, AMPRT_ZEROS, {K, TOY_SIDE, TOY_SIDE, 1},
-     IN(wm), "fc.weight"},
+    {"fc.weight.momentum",
+     AMPRT_F32,
+     4,
+     AMPRT_SLOT,
+     AMPRT_ZEROS,
+     {K, TOY_SIDE, TOY_SIDE, 1},
+     IN(wm),
+     "fc.weight"},
     {"fc.bias.momentum", AMPRT_F32, 1, AMPRT_SLOT, AMPRT_ZEROS, {K}, IN(bm), "fc.bias"},
     {"bn.running_mean", AMPRT_F32, 0, AMPRT_STAT, AMPRT_ZEROS, .at = IN(mean)},
     {"global_step", AMPRT_I64, 0, AMPRT_COUNTER, AMPRT_ZEROS, .at = IN(step)},
     {"loss_scale", AMPRT_F32, 0, AMPRT_SCALE, AMPRT_CONSTANT, .at = IN(scale), .init_arg = {1024}},
     {"good_steps", AMPRT_I32, 0, AMPRT_SCALE, AMPRT_ZEROS, .at = IN(good)},
-    {"fc.weight.f16", AMPRT_F16, 4, AMPRT_COPY, AMPRT_ZEROS, {K, TOY_SIDE, TOY_SIDE, 1}, IN(low),
+    {"fc.weight.f16",
+     AMPRT_F16,
+     4,
+     AMPRT_COPY,
+     AMPRT_ZEROS,
+     {K, TOY_SIDE, TOY_SIDE, 1},
+     IN(low),
      "fc.weight"},
 };
 static const AmprtVariable other_variables[] = {
@@ -202,8 +238,10 @@ static const AmprtSetting recipe[] = {{"dataset", "fashion_mnist"}, {"learning-r
                                       {"augment_pad", "1"},         {"augment-flip", "0"}};
 
 #define PROGRAM(name, type, print, vars, n_vars, graph_table)                                      \
-  {AMPRT_ABI, name, "ampcc 0.1.0", "cpu", type, print, N, K, TOY_SIDE, TOY_SIDE, 1, vars, n_vars,  \
-   graph_table, 3, sizeof(State), recipe, 6, .99, "the plan\n", "the precision\n"}
+  {                                                                                                \
+    AMPRT_ABI, name, "ampcc 0.1.0", "cpu", type, print, N, K, TOY_SIDE, TOY_SIDE, 1, vars, n_vars, \
+        graph_table, 3, sizeof(State), recipe, 6, .99, "the plan\n", "the precision\n"             \
+  }
 const AmprtProgram toy_fp32 = PROGRAM("toy", "fp32", "abc", variables, 6, graphs);
 const AmprtProgram toy_fp16 = PROGRAM("toy", "fp16", "abc", variables, 9, low_graphs);
 const AmprtProgram toy_nan = PROGRAM("toy", "fp32", "abc", variables, 6, nan_graphs);

@@ -1,4 +1,5 @@
-/* The toy program as an executable, for tests/runtime/kill.py. `toy --write-data DIR` makes its data. */
+/* The toy program as an executable, for tests/runtime/kill.py. `toy --write-data DIR` makes its
+ * data. */
 #include "tests/runtime/toy.h"
 
 #include <string.h>

@@ -1,0 +1,78 @@
+/* Any bytes as a data set: the first byte chooses the format, the next two are the size of the
+ * first of two files (idx). What is accepted has labels below the number of classes and pixels that
+ * can be read. */
+#include "runtime/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static AmprtBytes copy(const uint8_t *data, size_t size) {
+  AmprtBytes bytes = {malloc(size + 1), size};
+  if (!bytes.data)
+    abort();
+  if (size)
+    memcpy(bytes.data, data, size);
+  return bytes;
+}
+
+static AmprtStatus read_idx(const uint8_t *data, size_t size, AmprtDataset *set,
+                            AmprtError *error) {
+  if (size < 2)
+    return AMPRT_INPUT;
+  size_t n = (size_t)(data[0] | data[1] << 8);
+  n = n > size - 2 ? size - 2 : n;
+  AmprtBytes images = copy(data + 2, n), labels = copy(data + 2 + n, size - 2 - n);
+  return amprt_idx_parse(&images, "images", &labels, "labels", set, error);
+}
+
+static AmprtStatus read_cifar(const uint8_t *data, size_t size, AmprtDataset *set,
+                              AmprtError *error) {
+  AmprtBytes file = copy(data, size);
+  AmprtStatus status = amprt_cifar_parse(&file, "file", set, error);
+  if (!status)
+    status = amprt_cifar_parse(&file, "file", set, error); /* the next file of five */
+  free(file.data);
+  return status;
+}
+
+static AmprtStatus read_gzip(const uint8_t *data, size_t size, AmprtDataset *set,
+                             AmprtError *error) {
+  AmprtBytes file = copy(data, size);
+  (void)set;
+  amprt_gunzip(&file, 1 << 20, "file", error);
+  free(file.data);
+  return AMPRT_INPUT;
+}
+
+static void check(const AmprtDataset *set, const AmprtProgram *program) {
+  size_t pixels = (size_t)(program->height * program->width * program->channels), sum = 0;
+  for (int64_t i = 0; i < set->n; i++)
+    if (set->label[i] >= program->n_classes)
+      abort();
+  for (size_t i = 0; i < (size_t)set->n * pixels; i++)
+    sum += set->pixel[i];
+  static volatile size_t sink;
+  sink = sum;
+  (void)sink;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static AmprtStatus (*const reader[])(const uint8_t *, size_t, AmprtDataset *,
+                                       AmprtError *) = {read_idx, read_cifar, read_gzip};
+  if (!size)
+    return 0;
+  int kind = data[0] % 3;
+  AmprtProgram program = {.n_classes = 8, .height = 32, .width = 32, .channels = kind == 1 ? 3 : 1};
+  AmprtDataset set = {0};
+  AmprtError error = {0};
+  AmprtStatus status = reader[kind](data + 1, size - 1, &set, &error);
+  if (!status && set.n < 1 << 12) /* padding them to 32x32 must not take all day */
+    status = amprt_dataset_fit(&set, &program, "training", &error);
+  else
+    status = AMPRT_INPUT;
+  if (!status)
+    check(&set, &program);
+  amprt_dataset_free(&set);
+  return 0;
+}

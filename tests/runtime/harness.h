@@ -6,19 +6,18 @@
 #include "runtime/amprt.h"
 #include "runtime/file.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* clang-format off: cmocka.h needs the others before it */
+#include <cmocka.h>
+/* clang-format on */
 
 extern char scratch[256];    /* a new empty folder for each test */
 extern char caught[1 << 16]; /* stdout and stderr of the last run_program */
 
 int scratch_setup(void **state);
 int scratch_teardown(void **state);
-const char *
-in_scratch(const char *name); /* "SCRATCH/name", in a static buffer of its own per call (8) */
+const char *in_scratch(const char *name); /* "SCRATCH/name"; eight calls may be in use at once */
 void write_bytes(const char *path, const void *data, size_t size);
 AmprtBytes read_bytes(const char *path);
 void assert_same_file(const char *a, const char *b);

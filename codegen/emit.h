@@ -10,9 +10,19 @@ typedef struct GraphCode {
   const char *ident; /* its name as part of identifiers */
   KernelList kernels;
   KernelCall *call;
+  int *function; /* of each kernel: index in ProgramCode.function */
 } GraphCode;
 
-/* A variable's node in the first graph that has it. */
+typedef struct ProgramCode {
+  Arena *arena;
+  const Module *module;
+  const CodegenOptions *options;
+  GraphCode graph[MAX_GRAPHS];
+  const char **function; /* every function that a kernel calls, once */
+  int n_functions, cap_functions;
+} ProgramCode;
+
+/* The module's variables, each as its node in the first graph that has it. */
 typedef struct VariableList {
   const Node **node;
   int n, cap;
@@ -22,20 +32,19 @@ VariableList variables_of(Arena *arena, const Module *module);
 /* A C string literal of any bytes. */
 void cstring_write(FILE *out, const char *text);
 void cdouble_write(FILE *out, double value);
+/* The fields dtype, rank and dim of a table's row. */
+void ctype_write(TensorType type, FILE *out);
 
-/* emit_tables.c */
-void emit_graph_tables(Arena *arena, const GraphCode *code, FILE *out);
-void emit_graph_row(const GraphCode *code, FILE *out);
-void emit_variables(const VariableList *variables, FILE *out);
-void emit_recipe(const struct Recipe *recipe, FILE *out); /* what the program has flags for */
+/* emit_tables.c, emit_state.c: `graphs`, `variables`, `settings` and what they point to */
+void emit_tables(const ProgramCode *program, FILE *out);
+void emit_state(const ProgramCode *program, FILE *out);
 
-/* emit_program.c: AmprtProgram and main */
-void emit_program(const Module *module, const CodegenOptions *options,
-                  const VariableList *variables, FILE *out);
-void emit_variant(FILE *out); /* exports the program under the name AMPCC_VARIANT */
-void emit_main(FILE *out);
+/* emit_program.c: AmprtProgram, and main, which chooses the variant for the CPU */
+void emit_program(const ProgramCode *program, FILE *out);
+void emit_variant(FILE *out); /* exports `functions` under the name AMPCC_CODE */
+void emit_main(const ProgramCode *program, FILE *out);
 /* Hex hash of what checkpoints depend on: parameters, statistics, and the window ops between. The
  * same for every precision, batch size and optimizer. */
-const char *fingerprint_of(Arena *arena, const Module *module, const VariableList *variables);
+const char *fingerprint_of(Arena *arena, const Module *module);
 
 #endif

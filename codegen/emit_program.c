@@ -49,10 +49,11 @@ static uint64_t hash_window(const Node *node) {
 }
 
 /* A sum of hashes, because the order of nodes is the scheduler's and no part of the model. */
-const char *fingerprint_of(Arena *arena, const Module *module, const VariableList *variables) {
+const char *fingerprint_of(Arena *arena, const Module *module) {
+  VariableList variables = variables_of(arena, module);
   uint64_t sum = hash_text(3, module->recipe->name);
-  for (int i = 0; i < variables->n; i++)
-    sum += hash_variable(variables->node[i]);
+  for (int i = 0; i < variables.n; i++)
+    sum += hash_variable(variables.node[i]);
   const Graph *graph = module->graph[0];
   for (int i = 0; i < graph->n_nodes; i++)
     sum += hash_window(graph->node[i]);
@@ -112,19 +113,19 @@ static void write_shape(const Module *module, FILE *out) {
       (long long)image.dim[3], (long long)(logits.rank ? logits.dim[logits.rank - 1] : 0));
 }
 
-void emit_program(const Module *module, const CodegenOptions *options,
-                  const VariableList *variables, FILE *out) {
+void emit_program(const ProgramCode *program, FILE *out) {
+  const Module *module = program->module;
   fputs("static const AmprtProgram amp_program = {\n  .abi = AMPRT_ABI,\n", out);
   write_text("model", module->recipe->name, out);
   write_text("version", "ampcc " AMPCC_VERSION, out);
   write_text("target", target_cpu.name, out);
-  write_text("dtype", dtype_flag(options->compile->dtype), out);
-  write_text("fingerprint", fingerprint_of(module->arena, module, variables), out);
+  write_text("dtype", dtype_flag(program->options->compile->dtype), out);
+  write_text("fingerprint", fingerprint_of(program->arena, module), out);
   write_shape(module, out);
   fprintf(out,
-          "  .variable = variables, .n_variables = %d, .graph = graphs, .n_graphs = %d,\n"
+          "  .variable = variables, .n_variables = n_variables, .graph = graphs, .n_graphs = %d,\n"
           "  .state_bytes = %lld, .recipe = settings, .n_recipe = n_settings, .bn_momentum = ",
-          variables->n, module->n_graphs, (long long)module->state_bytes);
+          module->n_graphs, (long long)module->state_bytes);
   cdouble_write(out, bn_momentum(module));
   fputs(",\n", out);
   write_report("memory_plan", memory_report, module, out);
@@ -151,31 +152,50 @@ static const char *const feature[][3] = {
 enum { N_FEATURES = sizeof feature / sizeof *feature };
 
 void emit_variant(FILE *out) {
-  fputs("enum {\n  amp_needs = 0\n", out);
+  fputs("enum {\n  needs = 0\n", out);
   for (int i = 0; i < N_FEATURES; i++)
-    fprintf(out, "#ifdef %s\n              | 1 << %d\n#endif\n", feature[i][0], i);
-  fputs("};\n\nconst AmpVariant AMPCC_VARIANT = {&amp_program, amp_needs};\n", out);
+    fprintf(out, "#ifdef %s\n          | 1 << %d\n#endif\n", feature[i][0], i);
+  fputs("};\n\nconst AmpVariant AMPCC_CODE = {functions, needs};\n", out);
 }
 
-void emit_main(FILE *out) {
-  fputs("#define V(name) extern const AmpVariant name;\nAMPCC_VARIANTS\n#undef V\n"
+static void write_choice(FILE *out) {
+  fputs("#define V(name) extern const AmpVariant name;\nAMPCC_MAIN\n#undef V\n"
         "#define V(name) &name,\n"
-        "static const AmpVariant *const variants[] = {AMPCC_VARIANTS};\n#undef V\n\n"
+        "static const AmpVariant *const variants[] = {AMPCC_MAIN};\n#undef V\n\n"
         "/* The first feature that this CPU lacks, or NULL. */\n"
-        "static const char *lacks(unsigned needs) {\n  __builtin_cpu_init();\n",
+        "static const char *lacks(unsigned what) {\n  __builtin_cpu_init();\n",
         out);
   for (int i = 0; i < N_FEATURES; i++)
-    fprintf(out, "  if (needs & 1u << %d && !__builtin_cpu_supports(\"%s\"))\n    return \"%s\";\n",
+    fprintf(out, "  if (what & 1u << %d && !__builtin_cpu_supports(\"%s\"))\n    return \"%s\";\n",
             i, feature[i][1], feature[i][2]);
-  fputs(
-      "  return NULL;\n}\n\n"
-      "int main(int argc, char **argv) {\n"
-      "  const char *missing = NULL;\n"
-      "  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)\n"
-      "    if (!(missing = lacks(variants[i]->needs)))\n"
-      "      return amprt_main(variants[i]->program, argc, argv);\n"
-      "  fprintf(stderr, \"%s: this program needs a CPU with %s; see --cpu of ampcc\\n\", argv[0], "
-      "missing);\n"
-      "  return 3;\n}\n",
-      out);
+  fputs("  return NULL;\n}\n\n", out);
+}
+
+static void write_bind(const ProgramCode *program, FILE *out) {
+  fputs("static void bind(const AmpVariant *variant) {\n", out);
+  for (int i = 0; i < program->module->n_graphs; i++) {
+    const char *g = program->graph[i].ident;
+    fprintf(out,
+            "  for (int i = 0; i < n_kernels_%s; i++)\n"
+            "    kernels_%s[i].run = variant->function[functions_%s[i]];\n",
+            g, g, g);
+  }
+  fputs("}\n\n", out);
+}
+
+void emit_main(const ProgramCode *program, FILE *out) {
+  write_choice(out);
+  write_bind(program, out);
+  fputs("int main(int argc, char **argv) {\n"
+        "  const char *missing = NULL;\n"
+        "  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)\n"
+        "    if (!(missing = lacks(variants[i]->needs))) {\n"
+        "      bind(variants[i]);\n"
+        "      return amprt_main(&amp_program, argc, argv);\n"
+        "    }\n"
+        "  fprintf(stderr, \"%s: this program needs a CPU with %s; see --cpu of ampcc\\n\", "
+        "argv[0],\n"
+        "          missing);\n"
+        "  return 3;\n}\n",
+        out);
 }

@@ -1,0 +1,146 @@
+/* Variables and recipe as tables of the runtime (runtime/amprt.h). */
+#include "codegen/emit.h"
+#include "ir/recipe.h"
+#include "ir/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+VariableList variables_of(Arena *arena, const Module *module) {
+  VariableList list = {0};
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      const Node *node = module->graph[g]->node[i];
+      bool known = node->op != OP_VARIABLE;
+      for (int j = 0; !known && j < list.n; j++)
+        known = strcmp(list.node[j]->result[0]->name, node->result[0]->name) == 0;
+      if (!known)
+        arena_push(arena, list.node, list.n, list.cap, node);
+    }
+  return list;
+}
+
+typedef struct InitName {
+  const char *name, *id;
+  double arg[3]; /* what the name alone implies */
+} InitName;
+
+static const InitName init_name[] = {
+    {"zeros", "AMPRT_ZEROS", {0}},
+    {"ones", "AMPRT_ONES", {0}},
+    {"constant", "AMPRT_CONSTANT", {0}},
+    {"uniform", "AMPRT_UNIFORM", {0}},
+    {"normal", "AMPRT_NORMAL", {0}},
+    {"truncated_normal", "AMPRT_TRUNCATED_NORMAL", {0}},
+    {"variance_scaling", "AMPRT_VARIANCE_SCALING", {0}},
+    {"glorot_uniform", "AMPRT_VARIANCE_SCALING", {1, 2, 2}},
+    {"he_normal", "AMPRT_VARIANCE_SCALING", {2, 0, 0}},
+    {"data", "AMPRT_DATA", {0}},
+};
+
+static const InitName *init_of(const Node *node) {
+  const char *name = attr_str(node, ATTR_INIT, "zeros");
+  for (size_t i = 0; i < sizeof init_name / sizeof *init_name; i++)
+    if (strcmp(init_name[i].name, name) == 0)
+      return &init_name[i];
+  BUG("unknown initialiser `%s`", name);
+}
+
+static const char *kind_id(const Node *node) {
+  static const char *const known[][2] = {{"param", "AMPRT_PARAM"},     {"slot", "AMPRT_SLOT"},
+                                         {"stat", "AMPRT_STAT"},       {"scale", "AMPRT_SCALE"},
+                                         {"counter", "AMPRT_COUNTER"}, {"copy", "AMPRT_COPY"}};
+  const char *kind = attr_str(node, ATTR_KIND, "param");
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i][0], kind) == 0)
+      return known[i][1];
+  BUG("unknown kind of variable `%s`", kind);
+}
+
+static void write_init_data(const Node *node, int index, FILE *out) {
+  const Attr *data = attr_find(node, ATTR_DATA);
+  if (!data)
+    return;
+  fprintf(out, "static const double init_%d[] = {", index);
+  for (int i = 0; i < data->n; i++) {
+    fputs(i % 8 ? ", " : i ? ",\n  " : "\n  ", out);
+    cdouble_write(out, data->floats[i]);
+  }
+  fputs("};\n\n", out);
+}
+
+static void write_variable(const Node *node, int index, FILE *out) {
+  const InitName *init = init_of(node);
+  const Attr *args = attr_find(node, ATTR_INIT_ARGS);
+  const char *of = attr_str(node, ATTR_OF, NULL);
+  fputs("  {.name = ", out);
+  cstring_write(out, node->result[0]->name);
+  fputs(", ", out);
+  ctype_write(node->result[0]->type, out);
+  fprintf(out, ",\n   .kind = %s, .init = %s, .at = %lld", kind_id(node), init->id,
+          (long long)value_at(node->result[0]));
+  fputs(", .init_arg = {", out);
+  for (int i = 0; i < 3; i++) {
+    fputs(i ? ", " : "", out);
+    cdouble_write(out, args && i < args->n ? args->floats[i] : init->arg[i]);
+  }
+  fputs("}", out);
+  if (attr_find(node, ATTR_DATA))
+    fprintf(out, ", .init_data = init_%d", index);
+  if (of) {
+    fputs(", .of = ", out);
+    cstring_write(out, of);
+  }
+  fputs("},\n", out);
+}
+
+static void write_variables(const VariableList *variables, FILE *out) {
+  for (int i = 0; i < variables->n; i++)
+    write_init_data(variables->node[i], i, out);
+  fputs("static const AmprtVariable variables[] = {\n", out);
+  for (int i = 0; i < variables->n; i++)
+    write_variable(variables->node[i], i, out);
+  fprintf(out, "  {0}};\n\nenum { n_variables = %d };\n\n", variables->n);
+}
+
+static void write_setting(const Recipe *recipe, const RecipeField *field, FILE *out) {
+  const char *at = (const char *)recipe + field->offset;
+  char *text = NULL;
+  size_t size;
+  FILE *value = open_memstream(&text, &size);
+  CHECK(value, "out of memory");
+  if (field->kind == RECIPE_STR)
+    fputs(*(const char *const *)at, value);
+  else if (field->kind == RECIPE_INT)
+    fprintf(value, "%lld", (long long)*(const int64_t *)at);
+  else if (field->kind == RECIPE_FLOAT)
+    float_print(*(const double *)at, value);
+  else
+    for (int i = 0; i < ((const RecipeFloats *)at)->n; i++) {
+      fputs(i ? "," : "", value);
+      float_print(((const RecipeFloats *)at)->v[i], value);
+    }
+  fclose(value);
+  fprintf(out, "  {\"%s\", ", field->flag);
+  cstring_write(out, text);
+  fputs("},\n", out);
+  free(text);
+}
+
+/* What the program has flags for. */
+static void write_recipe(const Recipe *recipe, FILE *out) {
+  int n = 0;
+  fputs("static const AmprtSetting settings[] = {\n", out);
+  for (int i = 0; i < n_recipe_fields; i++)
+    if (recipe_field[i].when == RECIPE_RUN) {
+      write_setting(recipe, &recipe_field[i], out);
+      n++;
+    }
+  fprintf(out, "  {0}};\n\nenum { n_settings = %d };\n\n", n);
+}
+
+void emit_state(const ProgramCode *program, FILE *out) {
+  VariableList variables = variables_of(program->arena, program->module);
+  write_variables(&variables, out);
+  write_recipe(program->module->recipe, out);
+}

@@ -20,29 +20,20 @@ VariableList variables_of(Arena *arena, const Module *module) {
   return list;
 }
 
-typedef struct InitName {
-  const char *name, *id;
-  double arg[3]; /* what the name alone implies */
-} InitName;
-
-static const InitName init_name[] = {
-    {"zeros", "AMPRT_ZEROS", {0}},
-    {"ones", "AMPRT_ONES", {0}},
-    {"constant", "AMPRT_CONSTANT", {0}},
-    {"uniform", "AMPRT_UNIFORM", {0}},
-    {"normal", "AMPRT_NORMAL", {0}},
-    {"truncated_normal", "AMPRT_TRUNCATED_NORMAL", {0}},
-    {"variance_scaling", "AMPRT_VARIANCE_SCALING", {0}},
-    {"glorot_uniform", "AMPRT_VARIANCE_SCALING", {1, 2, 2}},
-    {"he_normal", "AMPRT_VARIANCE_SCALING", {2, 0, 0}},
-    {"data", "AMPRT_DATA", {0}},
-};
-
-static const InitName *init_of(const Node *node) {
-  const char *name = attr_str(node, ATTR_INIT, "zeros");
-  for (size_t i = 0; i < sizeof init_name / sizeof *init_name; i++)
-    if (strcmp(init_name[i].name, name) == 0)
-      return &init_name[i];
+/* By the name in the text form; the arguments are those of AmprtInit. */
+static const char *init_id(const Node *node) {
+  static const char *const known[][2] = {{"zeros", "AMPRT_ZEROS"},
+                                         {"ones", "AMPRT_ONES"},
+                                         {"constant", "AMPRT_CONSTANT"},
+                                         {"uniform", "AMPRT_UNIFORM"},
+                                         {"normal", "AMPRT_NORMAL"},
+                                         {"truncated_normal", "AMPRT_TRUNCATED_NORMAL"},
+                                         {"variance_scaling", "AMPRT_VARIANCE_SCALING"},
+                                         {"data", "AMPRT_DATA"}};
+  const char *name = attr_str(node, ATTR_INIT, "zeros"); /* copies have none and need none */
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i][0], name) == 0)
+      return known[i][1];
   BUG("unknown initialiser `%s`", name);
 }
 
@@ -70,19 +61,18 @@ static void write_init_data(const Node *node, int index, FILE *out) {
 }
 
 static void write_variable(const Node *node, int index, FILE *out) {
-  const InitName *init = init_of(node);
   const Attr *args = attr_find(node, ATTR_INIT_ARGS);
   const char *of = attr_str(node, ATTR_OF, NULL);
   fputs("  {.name = ", out);
   cstring_write(out, node->result[0]->name);
   fputs(", ", out);
   ctype_write(node->result[0]->type, out);
-  fprintf(out, ",\n   .kind = %s, .init = %s, .at = %lld", kind_id(node), init->id,
+  fprintf(out, ",\n   .kind = %s, .init = %s, .at = %lld", kind_id(node), init_id(node),
           (long long)value_at(node->result[0]));
   fputs(", .init_arg = {", out);
   for (int i = 0; i < 3; i++) {
     fputs(i ? ", " : "", out);
-    cdouble_write(out, args && i < args->n ? args->floats[i] : init->arg[i]);
+    cdouble_write(out, args && i < args->n ? args->floats[i] : 0);
   }
   fputs("}", out);
   if (attr_find(node, ATTR_DATA))

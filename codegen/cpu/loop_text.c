@@ -114,13 +114,13 @@ static void declare_scalar(Writer *w, int i) {
 static void load_gather(Writer *w, int i) {
   const LoopInput *in = &w->plan->input[i];
   const char *raw = is_buffered(in) ? ctype_of(in->dtype) : held_type(in->dtype);
-  text_format(&w->load, "      %s b%d[AMP_WIDTH];\n", held_type(in->dtype), i);
+  text_format(&w->load, "      %s b%d[AMP_BUFFER];\n", held_type(in->dtype), i);
   if (!is_buffered(in)) {
     text_format(&w->load, "      amp_gather(b%d, x%d, &a->ix[%d], start, n, sizeof *b%d);\n", i, i,
                 in->extra, i);
     return;
   }
-  text_format(&w->load, "      %s r%d[AMP_WIDTH];\n", raw, i);
+  text_format(&w->load, "      %s r%d[AMP_BUFFER];\n", raw, i);
   text_format(&w->load, "      amp_gather(r%d, x%d, &a->ix[%d], start, n, sizeof *r%d);\n", i, i,
               in->extra, i);
   text_format(&w->load, "      amp_load_%s(b%d, r%d, n);\n", low_name(in->dtype), i, i);
@@ -142,27 +142,32 @@ static void declare_input(Writer *w, int i) {
   if (in->part == PART_TAIL || in->form == LOAD_WHOLE)
     return;
   if (in->form == LOAD_VECTOR) {
-    text_format(&w->chunk, "    float b%d[AMP_WIDTH];\n", i);
+    text_format(&w->chunk, "    float b%d[AMP_BUFFER];\n", i);
     text_format(&w->chunk, "    amp_vector(b%d, &a->x[%d], x%d, grid, &at);\n", i, i, i);
   } else if (in->form == LOAD_GATHER) {
     load_gather(w, i);
   } else if (is_buffered(in)) {
-    text_format(&w->load, "      float b%d[AMP_WIDTH];\n", i);
+    text_format(&w->load, "      float b%d[AMP_BUFFER];\n", i);
     text_format(&w->load, "      amp_load_%s(b%d, x%d + start, n);\n", low_name(in->dtype), i, i);
   }
 }
 
 /* ---- statements ---- */
 
+/* As the evaluator has them; all others are 0. */
+static const double attr_otherwise[ATTR_END] = {
+    [ATTR_CORRECTION] = 1, [ATTR_COUNT] = 1,     [ATTR_GROWTH] = 2,      [ATTR_BACKOFF] = 0.5,
+    [ATTR_MIN] = 1,        [ATTR_MAX] = 0x1p127, [ATTR_INTERVAL] = 2000,
+};
+
 static double attr_number(const Node *node, const char *name) {
   if (strcmp(name, "size") == 0)
     return (double)type_count(node->arg[1]->type);
   int key = attr_lookup(name);
-  const Attr *attr = key < 0 ? NULL : attr_find(node, (AttrKey)key);
-  if (!attr) {
-    CHECK(key == ATTR_CORRECTION, "`%s` lacks its %s", op_info[node->op].name, name);
-    return 1;
-  }
+  CHECK(key >= 0, "point.def: there is no attribute %s", name);
+  const Attr *attr = attr_find(node, (AttrKey)key);
+  if (!attr)
+    return attr_otherwise[key];
   return attr_info[key].kind == ATTR_INT ? (double)attr->i : attr->f;
 }
 
@@ -220,17 +225,17 @@ static void write_point(Writer *w, Text *to, const char *indent, const Node *nod
 static void write_sums(Writer *w, const Node *node, int first) {
   int i = node_number(w->plan, node);
   const char *x = operand_name(w->plan, node, 0);
-  text_format(&w->chunk, "    float s%d[AMP_WIDTH] = {0};\n", i);
+  text_format(&w->chunk, "    float s%d[AMP_BUFFER] = {0};\n", i);
   text_format(&w->chunk, "    double *ps%d = amp_sum_begin(part, %d, grid, &at);\n", i, first);
   if (node->op == OP_BIAS_GRAD) {
     text_format(&w->body, "        s%d[i] += %s;\n", i, x);
     text_format(&w->store, "        amp_sum_flush(ps%d, s%d, grid, &at, n);\n", i, i);
     return;
   }
-  text_format(&w->chunk, "    float q%d[AMP_WIDTH] = {0};\n", i);
+  text_format(&w->chunk, "    float q%d[AMP_BUFFER] = {0};\n", i);
   text_format(&w->chunk, "    double *pq%d = amp_sum_begin(part, %d, grid, &at);\n", i, first + 1);
   if (node->op == OP_BN_STATS) {
-    text_format(&w->chunk, "    float shift%d[AMP_WIDTH] = {0};\n", i);
+    text_format(&w->chunk, "    float shift%d[AMP_BUFFER] = {0};\n", i);
     text_format(&w->body, "        const float d%d = %s - shift%d[i];\n", i, x, i);
     text_format(&w->body, "        s%d[i] += d%d;\n        q%d[i] += d%d * d%d;\n", i, i, i, i, i);
     text_format(&w->store,
@@ -298,7 +303,7 @@ static void write_body_output(Writer *w, int o) {
     text_format(&w->body, "        y%d[start + i] = %s;\n", o, from);
     return;
   }
-  text_format(&w->load, "      %s o%d[AMP_WIDTH];\n", held_type(dtype), o);
+  text_format(&w->load, "      %s o%d[AMP_BUFFER];\n", held_type(dtype), o);
   text_format(&w->body, "        o%d[i] = %s;\n", o, from);
   text_add(&w->store, "      ");
   if (out->go)

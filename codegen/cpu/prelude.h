@@ -17,7 +17,9 @@
 /* Chunks share no output, so any schedule gives the same bits; static keeps caches warm. */
 #define AMP_PARALLEL(n) _Pragma(AMP_STR(omp parallel for schedule(static) if ((n) > 1)))
 
-enum { AMP_WIDTH = 1024, AMP_RUN = 32 };
+/* A block has up to AMP_WIDTH elements. Its buffers are longer: at a distance of exactly 4096 bytes
+ * the CPU takes a load from one for the store to another and waits. */
+enum { AMP_WIDTH = 1024, AMP_BUFFER = AMP_WIDTH + 24, AMP_RUN = 32 };
 
 /* ---- where operands lie ---- */
 
@@ -101,14 +103,16 @@ AMP_INLINE float amp_round_bf16(float x) {
   return amp_float((x != x ? nan : r) & 0xffff0000u);
 }
 
+/* Adding and taking away 2^13 times x's power of two rounds to 11 bits (below 2^-14 to steps of
+ * 2^-24); what reaches 2^16 then overflows in the two products. The sign is put back for results of
+ * 0. */
 AMP_INLINE float amp_round_f16(float x) {
-  uint32_t u = amp_bits(x), sign = u & 0x80000000u, a = u & 0x7fffffffu;
-  uint32_t r = (a + 0xfffu + ((a >> 13) & 1u)) & ~0x1fffu;
-  r = r >= 0x47800000u ? 0x7f800000u : r;               /* from 65520 on */
-  uint32_t tiny = amp_bits(amp_float(a) + 0.5f - 0.5f); /* below 2^-14: steps of 2^-24 */
-  r = a < 0x38800000u ? tiny : r;
-  r = a > 0x7f800000u ? (a | 0x400000u) & ~0x1fffu : r;
-  return amp_float(r | sign);
+  uint32_t u = amp_bits(x), sign = u & 0x80000000u, e = u & 0x7f800000u;
+  e = e < 0x38800000u ? 0x38800000u : e;
+  e = e > 0x48000000u ? 0x48000000u : e;
+  float big = amp_float((e + (13u << 23)) | sign);
+  float r = (x + big - big) * 0x1p112f * 0x1p-112f;
+  return amp_float(amp_bits(r) | sign);
 }
 
 AMP_INLINE uint16_t amp_to_bf16(float x) {
@@ -142,12 +146,34 @@ AMP_FN void amp_load_f32(float *restrict dst, const float *restrict src, int n) 
 AMP_FN void amp_store_f32(float *restrict dst, const float *restrict src, int n) {
   __builtin_memcpy(dst, src, (size_t)n * sizeof *dst);
 }
+
+typedef uint32_t AmpU8 __attribute__((vector_size(32)));
+typedef uint16_t AmpS8 __attribute__((vector_size(16)));
+
 AMP_FN void amp_load_bf16(float *restrict dst, const uint16_t *restrict src, int n) {
-  AMP_SIMD
-  for (int i = 0; i < n; i++)
+  int i = 0;
+  for (; i + 8 <= n; i += 8) {
+    AmpS8 h;
+    __builtin_memcpy(&h, src + i, sizeof h);
+    AmpU8 u = __builtin_convertvector(h, AmpU8) << 16;
+    __builtin_memcpy(dst + i, &u, sizeof u);
+  }
+  for (; i < n; i++)
     dst[i] = amp_from_bf16(src[i]);
 }
+/* Of floats that bf16 can hold: drops the zeros. */
 AMP_FN void amp_store_bf16(uint16_t *restrict dst, const float *restrict src, int n) {
+  int i = 0;
+  for (; i + 8 <= n; i += 8) {
+    AmpU8 u;
+    __builtin_memcpy(&u, src + i, sizeof u);
+    AmpS8 h = __builtin_convertvector(u >> 16, AmpS8);
+    __builtin_memcpy(dst + i, &h, sizeof h);
+  }
+  for (; i < n; i++)
+    dst[i] = (uint16_t)(amp_bits(src[i]) >> 16);
+}
+AMP_FN void amp_round_store_bf16(uint16_t *restrict dst, const float *restrict src, int n) {
   AMP_SIMD
   for (int i = 0; i < n; i++)
     dst[i] = amp_to_bf16(src[i]);
@@ -213,7 +239,7 @@ AMP_FN void amp_write(int dtype, void *base, int64_t first, int n, const float *
   else if (dtype == AMPRT_F16)
     amp_store_f16((uint16_t *)base + first, buf, n);
   else
-    amp_store_bf16((uint16_t *)base + first, buf, n);
+    amp_round_store_bf16((uint16_t *)base + first, buf, n);
 }
 
 AMP_INLINE void amp_copy(void *dst, const void *src, int64_t bytes) {

@@ -35,7 +35,7 @@ AMP_FN void amp_opt_store(const AmprtRun *run, const AmpOpt *a, int k, int64_t a
 
 AMP_FN void amp_opt_block(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s,
                           AmpOptStep *step, int64_t at, int n, int go) {
-  float buf_g[AMP_WIDTH], w[AMP_WIDTH], slot[AMP_MAX_SLOTS][AMP_WIDTH];
+  float buf_g[AMP_BUFFER], w[AMP_BUFFER], slot[AMP_MAX_SLOTS][AMP_BUFFER];
   AmpOptBlock b;
   b.w = (const float *)amp_at(run, &a->w) + at;
   b.g = amp_read(a->g.dtype, amp_at(run, &a->g), at, n, buf_g);
@@ -160,7 +160,7 @@ AMP_FN void amp_opt_adam(const AmprtRun *run, const void *args) {
 AMP_FN void amp_lars_squares(const AmpOpt *a, const float *w, const void *g, int64_t at,
                              int64_t end, double *sum) {
   double lw[AMP_LANES] = {0}, lg[AMP_LANES] = {0};
-  float buf[AMP_WIDTH];
+  float buf[AMP_BUFFER];
   for (; at < end; at += AMP_WIDTH) {
     int n = amp_piece(end, at);
     const float *v = amp_read(a->g.dtype, g, at, n, buf);

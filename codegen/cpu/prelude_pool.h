@@ -58,7 +58,7 @@ AMP_FN void amp_max_tap(float *restrict best, int32_t *restrict at, const float 
 AMP_FN void amp_max_window(const AmpPool *a, const void *x, int64_t n, int64_t p, int64_t q,
                            int64_t c, int width, float *best, int32_t *at) {
   AmpSpan rows = amp_taps(a, 0, p, a->H), cols = amp_taps(a, 1, q, a->W);
-  float buf[AMP_WIDTH];
+  float buf[AMP_BUFFER];
   int is_first = 1;
   for (int i = 0; i < width; i++) {
     best[i] = -AMP_INF;
@@ -89,8 +89,8 @@ AMP_FN void amp_max_pool(const AmprtRun *run, const void *args) {
   const void *x = amp_at(run, &a->in);
   void *y = amp_at(run, &a->out), *index = amp_at(run, &a->index);
   AMP_POOL_ROWS(a, a->P, row) {
-    float best[AMP_WIDTH];
-    int32_t at[AMP_WIDTH];
+    float best[AMP_BUFFER];
+    int32_t at[AMP_BUFFER];
     for (int64_t q = 0; q < a->Q; q++)
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         int n = amp_piece(a->C, c);
@@ -119,7 +119,7 @@ AMP_FN void amp_add_where32(float *restrict sum, const float *restrict dy,
 /* sum += dy of one window (at `from` in y), where its maximum was `tap` */
 AMP_FN void amp_max_collect(const AmpPool *a, float *sum, const void *dy, const void *index,
                             int64_t from, int64_t tap, int n) {
-  float buf[AMP_WIDTH];
+  float buf[AMP_BUFFER];
   const float *d = amp_read(a->in.dtype, dy, from, n, buf);
   if (a->index.dtype == AMPRT_U8)
     amp_add_where8(sum, d, (const uint8_t *)index + from, (uint8_t)tap, n);
@@ -130,7 +130,7 @@ AMP_FN void amp_max_collect(const AmpPool *a, float *sum, const void *dy, const 
 /* sum += dy / (elements averaged) of one window */
 AMP_FN void amp_avg_collect(const AmpPool *a, float *sum, const void *dy, int64_t from, int64_t p,
                             int64_t q, int n) {
-  float buf[AMP_WIDTH];
+  float buf[AMP_BUFFER];
   float share = amp_pool_share(a, amp_taps(a, 0, p, a->H), amp_taps(a, 1, q, a->W));
   const float *d = amp_read(a->in.dtype, dy, from, n, buf);
   AMP_SIMD
@@ -149,7 +149,7 @@ AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *ind
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         AmpSpan qs = amp_windows(a, 1, w, a->Q);
         int n = amp_piece(a->C, c);
-        float sum[AMP_WIDTH];
+        float sum[AMP_BUFFER];
         for (int i = 0; i < n; i++)
           sum[i] = 0;
         for (int64_t p = ps.first; p < ps.last; p++)
@@ -185,7 +185,7 @@ AMP_FN void amp_avg_pool(const AmprtRun *run, const void *args) {
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         AmpSpan ss = amp_taps(a, 1, q, a->W);
         int n = amp_piece(a->C, c);
-        float buf[AMP_WIDTH], sum[AMP_WIDTH], share = amp_pool_share(a, rs, ss);
+        float buf[AMP_BUFFER], sum[AMP_BUFFER], share = amp_pool_share(a, rs, ss);
         for (int i = 0; i < n; i++)
           sum[i] = 0;
         for (int64_t r = rs.first; r < rs.last; r++)

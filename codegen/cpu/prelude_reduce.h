@@ -15,7 +15,7 @@ typedef struct AmpReduce {
 
 AMP_FN void amp_reduce_run(const AmpReduce *a, const void *x, void *out, int64_t k) {
   int64_t base = amp_index(&a->kept, k);
-  float buf[AMP_WIDTH], r;
+  float buf[AMP_BUFFER], r;
   double sum = 0;
   for (int64_t g = 0; g < a->n_gone; g++) {
     int64_t at = base + amp_index(&a->gone, g);
@@ -32,8 +32,8 @@ AMP_FN void amp_reduce_vector(const AmpReduce *a, const void *x, void *out, int6
   int64_t base = amp_index(&a->kept, k);
   for (int64_t i = 0; i < a->inner; i += AMP_WIDTH) {
     int n = amp_piece(a->inner, i);
-    float buf[AMP_WIDTH], r[AMP_WIDTH];
-    double sum[AMP_WIDTH];
+    float buf[AMP_BUFFER], r[AMP_BUFFER];
+    double sum[AMP_BUFFER];
     for (int j = 0; j < n; j++)
       sum[j] = 0;
     for (int64_t g = 0; g < a->n_gone; g++) {

@@ -34,7 +34,7 @@ AMP_INLINE int amp_piece(int64_t K, int64_t k) {
 
 /* NaN is skipped; it makes the sum NaN later. */
 AMP_FN float amp_row_max(const AmpRow *a, const void *x, int64_t first) {
-  float buf[AMP_WIDTH], lane[AMP_LANES];
+  float buf[AMP_BUFFER], lane[AMP_LANES];
   for (int j = 0; j < AMP_LANES; j++)
     lane[j] = -AMP_INF;
   for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
@@ -61,7 +61,7 @@ AMP_FN void amp_row_exp(float *restrict e, const float *restrict v, int n, float
 /* Sum of exp(x - max), and in *plain that of x. */
 AMP_FN double amp_row_sums(const AmpRow *a, const void *x, int64_t first, float max,
                            double *plain) {
-  float buf[AMP_WIDTH], e[AMP_WIDTH];
+  float buf[AMP_BUFFER], e[AMP_BUFFER];
   double sum = 0;
   *plain = 0;
   for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
@@ -77,16 +77,16 @@ AMP_FN double amp_row_sums(const AmpRow *a, const void *x, int64_t first, float 
 /* out = (exp(x - max) / sum - rest) * factor; at `label` (if not -1) rest is larger by `own`. */
 AMP_FN void amp_row_softmax(const AmpRow *a, const void *x, void *out, int64_t first, int64_t label,
                             double own, double rest, double factor) {
-  float buf[AMP_WIDTH], e[AMP_WIDTH], max = amp_row_max(a, x, first);
+  float buf[AMP_BUFFER], e[AMP_BUFFER], max = amp_row_max(a, x, first);
   double plain, inv = 1 / amp_row_sums(a, x, first, max, &plain);
-  float scale = (float)(inv * factor), less = (float)(rest * factor);
+  float scale = (float)inv, less = (float)rest, by = (float)factor;
   for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
     int n = amp_piece(a->K, k);
     amp_row_exp(e, amp_read(a->x.dtype, x, first + k, n, buf), n, max);
     double at_label = label >= k && label < k + n ? (double)e[label - k] : 0;
     AMP_SIMD
     for (int i = 0; i < n; i++)
-      e[i] = e[i] * scale - less;
+      e[i] = (e[i] * scale - less) * by;
     if (label >= k && label < k + n)
       e[label - k] = (float)((at_label * inv - rest - own) * factor);
     amp_write(a->out.dtype, out, first + k, n, e);
@@ -115,7 +115,7 @@ AMP_FN void amp_softmax_grad(const AmprtRun *run, const void *args) {
   const void *dy = amp_at(run, &a->x), *y = amp_at(run, &a->other);
   void *out = amp_at(run, &a->out);
   AMP_ROWS(a, row) {
-    float buf[AMP_WIDTH], buf2[AMP_WIDTH], r[AMP_WIDTH];
+    float buf[AMP_BUFFER], buf2[AMP_BUFFER], r[AMP_BUFFER];
     double dot = 0;
     for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
       int n = amp_piece(a->K, k);
@@ -181,7 +181,7 @@ AMP_FN void amp_in_top_k(const AmprtRun *run, const void *args) {
   const int32_t *label = (const int32_t *)amp_at(run, &a->label);
   float *out = (float *)amp_at(run, &a->out);
   AMP_ROWS(a, row) {
-    float buf[AMP_WIDTH], own = AMP_NAN;
+    float buf[AMP_BUFFER], own = AMP_NAN;
     if (label[row] >= 0 && label[row] < a->K)
       own = amp_read1(&a->x, x, row * a->K + label[row]);
     int64_t larger = 0;

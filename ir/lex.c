@@ -126,36 +126,49 @@ bool lex_float(Lexer *lex, double *out) {
   return true;
 }
 
-bool lex_ints(Lexer *lex, const int64_t **out, int *n) {
-  int64_t *list = NULL, value = 0;
+typedef bool ElementFn(Lexer *lex, void *out);
+
+/* `[a,b,c]` of elements of `size` bytes; *out is NULL if there are none. */
+static bool read_list(Lexer *lex, size_t size, ElementFn *element, const void **out, int *n) {
+  char *list = NULL;
   int len = 0, cap = 0;
   if (!lex_accept(lex, "["))
     return lex_fail(lex, "`[`");
   while (!lex_accept(lex, "]")) {
     if (len && !lex_accept(lex, ","))
       return lex_fail(lex, "`,` or `]`");
-    if (!lex_int(lex, &value))
+    if (len == cap) {
+      int more = cap ? 2 * cap : 8;
+      list = arena_grow(lex->arena, list, (size_t)cap * size, (size_t)more * size);
+      cap = more;
+    }
+    if (!element(lex, list + (size_t)len * size))
       return false;
-    arena_push(lex->arena, list, len, cap, value);
+    len++;
   }
   *out = list;
   *n = len;
   return true;
 }
 
-bool lex_floats(Lexer *lex, const double **out, int *n) {
-  double *list = NULL, value = 0;
-  int len = 0, cap = 0;
-  if (!lex_accept(lex, "["))
-    return lex_fail(lex, "`[`");
-  while (!lex_accept(lex, "]")) {
-    if (len && !lex_accept(lex, ","))
-      return lex_fail(lex, "`,` or `]`");
-    if (!lex_float(lex, &value))
-      return false;
-    arena_push(lex->arena, list, len, cap, value);
-  }
+static bool int_element(Lexer *lex, void *out) {
+  return lex_int(lex, out);
+}
+
+static bool float_element(Lexer *lex, void *out) {
+  return lex_float(lex, out);
+}
+
+bool lex_ints(Lexer *lex, const int64_t **out, int *n) {
+  const void *list = NULL;
+  bool ok = read_list(lex, sizeof **out, int_element, &list, n);
   *out = list;
-  *n = len;
-  return true;
+  return ok;
+}
+
+bool lex_floats(Lexer *lex, const double **out, int *n) {
+  const void *list = NULL;
+  bool ok = read_list(lex, sizeof **out, float_element, &list, n);
+  *out = list;
+  return ok;
 }

@@ -2,20 +2,10 @@
  * that accepts it. Without a fuzzing engine the seeds run as a test. */
 #include "codegen/codegen.h"
 #include "passes/pass.h"
+#include "tests/fuzz/round_trip.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-enum { MOST_BYTES = 1 << 20 }; /* of one tensor: passes fold and plan, they need not be asked for terabytes */
-
-static char *printed(const Module *module) {
-  char *text = NULL;
-  size_t len = 0;
-  FILE *out = open_memstream(&text, &len);
-  module_print(module, out);
-  fclose(out);
-  return text;
-}
+/* Bytes of one tensor: passes fold constants, they need not be asked for terabytes. */
+enum { MOST_BYTES = 1 << 20 };
 
 static bool is_small(const Module *module) {
   for (int g = 0; g < module->n_graphs; g++)
@@ -24,16 +14,6 @@ static bool is_small(const Module *module) {
         if (type_bytes(module->graph[g]->node[i]->result[r]->type) > MOST_BYTES)
           return false;
   return true;
-}
-
-static void check_round_trip(Arena *arena, const Module *module, Diag *diag) {
-  char *once = printed(module);
-  Module *again = module_parse(arena, "again.amp", once, diag);
-  CHECK(again, "printed text does not parse:\n%s", once);
-  char *twice = printed(again);
-  CHECK(!strcmp(once, twice), "print is not a fixed point:\n%s\n%s", once, twice);
-  free(once);
-  free(twice);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

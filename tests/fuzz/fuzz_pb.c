@@ -1,29 +1,7 @@
 /* Any bytes as a model: the importer never crashes and always says what is wrong; what it takes verifies
  * and its text form parses back to the same. Bytes without a control character are read as protobuf's text. */
 #include "frontend/load.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-static char *printed(const Module *module) {
-  char *text = NULL;
-  size_t length = 0;
-  FILE *out = open_memstream(&text, &length);
-  module_print(module, out);
-  fclose(out);
-  return text;
-}
-
-static void check_round_trip(Arena *arena, const Module *module, Diag *diag) {
-  char *once = printed(module);
-  diag->source = once;
-  Module *again = module_parse(arena, "again.amp", once, diag);
-  CHECK(again, "printed text does not parse:\n%s", once);
-  char *twice = printed(again);
-  CHECK(!strcmp(once, twice), "print is not a fixed point:\n%s\n%s", once, twice);
-  free(once);
-  free(twice);
-}
+#include "tests/fuzz/round_trip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -11,11 +11,6 @@
 
 enum { GUARD = 64, PATTERN = 0xA5 };
 
-typedef struct AmpVariant { /* as emit_c writes it */
-  const AmprtProgram *program;
-  unsigned needs;
-} AmpVariant;
-
 struct Program {
   Arena *arena;
   const Module *module;
@@ -129,7 +124,6 @@ static const char *const flags[] = {"-std=gnu11",
                                     "-fno-math-errno",
                                     "-fno-trapping-math",
                                     "-march=x86-64-v3",
-                                    "-DAMPCC_VARIANT=amp_case",
                                     "-fPIC",
                                     "-shared"};
 
@@ -171,15 +165,29 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
   return p;
 }
 
+/* What the program's main calls in place of the runtime's: keeps the tables. */
+static const AmprtProgram *loaded;
+
+int amprt_main(const AmprtProgram *program, int argc, char **argv) {
+  (void)argc, (void)argv;
+  loaded = program;
+  return 0;
+}
+
 void program_finish(Program *p) {
   int status;
   CHECK(waitpid(p->compiler, &status, 0) == p->compiler && status == 0, "cannot compile %s",
         p->object);
   void *handle = dlopen(p->object, RTLD_NOW | RTLD_LOCAL);
   CHECK(handle, "%s", dlerror());
-  const AmpVariant *variant = dlsym(handle, "amp_case");
-  CHECK(variant && variant->program->abi == AMPRT_ABI, "%s", dlerror());
-  p->code = variant->program;
+  int (*program_main)(int, char **);
+  void *symbol = dlsym(handle, "main");
+  CHECK(symbol, "%s", dlerror());
+  memcpy(&program_main, &symbol, sizeof symbol); /* ISO C has no such cast */
+  loaded = NULL;
+  program_main(0, (char *[]){NULL});
+  CHECK(loaded && loaded->abi == AMPRT_ABI, "%s did not call amprt_main", p->object);
+  p->code = loaded;
 }
 
 /* ---- run ---- */

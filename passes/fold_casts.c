@@ -127,6 +127,40 @@ static bool fold_one(void *user, Graph *graph, Node *node) {
          fold_const(user, graph, node) || fold_equal(user, graph, node);
 }
 
+static Value *find_image(const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_INPUT &&
+        strcmp(attr_str(graph->node[i], ATTR_NAME, ""), "image") == 0)
+      return graph->node[i]->result[0];
+  return NULL;
+}
+
+/* The one dtype that all readers cast the value to; DT_COUNT if there is none such. */
+static DType read_as(const Graph *graph, const Value *value) {
+  DType as = DT_COUNT;
+  for (int i = 0; i < graph->n_nodes; i++)
+    for (int a = 0; a < graph->node[i]->n_args; a++) {
+      const Node *node = graph->node[i];
+      if (value_resolve(node->arg[a]) != value)
+        continue;
+      if (node->op != OP_CAST || (as != DT_COUNT && as != node->result[0]->type.dtype))
+        return DT_COUNT;
+      as = node->result[0]->type.dtype;
+    }
+  return as;
+}
+
+/* The program fills images in any float type, rounding as a cast does: if all that read them want
+ * one low type, they come in that. */
+static bool narrow_image(const Graph *graph) {
+  Value *image = find_image(graph);
+  DType low = image && image->type.dtype == DT_F32 ? read_as(graph, image) : DT_COUNT;
+  if (low == DT_COUNT || !dtype_info[low].low)
+    return false;
+  image->type.dtype = low;
+  return true;
+}
+
 bool pass_fold_casts(PassContext *context, Graph *graph) {
   bool changed = false, again = true;
   while (again) {
@@ -138,6 +172,7 @@ bool pass_fold_casts(PassContext *context, Graph *graph) {
     again = graph_rewrite(graph, fold_one, &folder);
     graph_sweep(graph);
     again |= fold_through(context->scratch, graph);
+    again |= narrow_image(graph);
     changed |= again;
   }
   return changed;

@@ -23,13 +23,20 @@ static bool is_cast_of_param(const Node *node) {
          node_is_param(value_resolve(node->arg[0])->node);
 }
 
-/* The `update` of a variable, by its name; NULL if the graph has none. */
-static Node *update_of(const Graph *graph, const char *name) {
+/* Notes with every variable where its update is: mark = position + 1. */
+static void mark_updates(const Graph *graph) {
   for (int i = 0; i < graph->n_nodes; i++)
-    if (graph->node[i]->op == OP_UPDATE &&
-        strcmp(value_resolve(graph->node[i]->arg[0])->name, name) == 0)
-      return graph->node[i];
-  return NULL;
+    graph->node[i]->mark = 0;
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_UPDATE)
+      value_resolve(graph->node[i]->arg[0])->node->mark = i + 1;
+}
+
+/* The `update` of the variable of that name; NULL if the graph has none. */
+static Node *update_of(const Graph *graph, const char *name) {
+  const Value *value = graph_find(graph, name);
+  bool any = value && value->node->op == OP_VARIABLE && value->node->mark;
+  return any ? graph->node[value->node->mark - 1] : NULL;
 }
 
 /* The opt_* node whose first result the update stores, if it can write the copy too. */
@@ -99,16 +106,19 @@ static bool replace_cast(Graph *graph, Node *cast) {
   Value *copy = copy_of(graph, param, type, name);
   value_replace(cast->result[0], copy);
   Node *update = update_of(graph, param->name);
-  if (update && !update_of(graph, name))
+  if (update && !update_of(graph, name)) {
     graph_update_add(graph, copy, write_copy(graph, optimizer_of(update), name, type),
                      update->n_args == 3 ? update->arg[2] : NULL);
+    copy->node->mark = graph->n_nodes;
+  }
   return true;
 }
 
 bool pass_weight_copies(PassContext *context, Graph *graph) {
-  (void)context;
   int n = graph->n_nodes;
   bool changed = false;
+  for (int g = 0; g < context->module->n_graphs; g++)
+    mark_updates(context->module->graph[g]);
   for (int i = 0; i < n; i++)
     if (is_cast_of_param(graph->node[i]))
       changed |= replace_cast(graph, graph->node[i]);

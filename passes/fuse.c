@@ -14,11 +14,20 @@
  * Tests: tests/passes/fuse.amp */
 #include "passes/fuse.h"
 
-enum { MAX_READERS = 32 }; /* of one value that are tried as neighbours: keeps the pass linear */
+enum {
+  MAX_READERS = 32, /* of one value that are tried as neighbours: keeps the pass linear */
+  MAX_SPAN = 512,   /* groups between two that are tried: likewise; and to bring together what
+                       stands far apart keeps tensors alive for long */
+};
 
 static bool try_merge(Fusion *fusion, int a, int b) {
   int ga = fusion->group_of[a], gb = fusion->group_of[b];
   return ga != gb && form_allows(fusion, ga, gb) && fusion_merge(fusion, ga, gb);
+}
+
+static bool try_near(Fusion *fusion, int a, int b) {
+  int span = fusion->group[fusion->group_of[a]].rank - fusion->group[fusion->group_of[b]].rank;
+  return -MAX_SPAN < span && span < MAX_SPAN && try_merge(fusion, a, b);
 }
 
 /* First, so that an `ema` whose update must wait for the finite test waits with it instead of
@@ -35,7 +44,7 @@ static void join_makers(Fusion *fusion, int index) {
   const Node *node = fusion_node(fusion, index);
   for (int k = 0; k < node->n_args; k++)
     if (node->arg[k]->node->mark >= 0)
-      try_merge(fusion, node->arg[k]->node->mark, index);
+      try_near(fusion, node->arg[k]->node->mark, index);
 }
 
 static bool reads_elementwise(const Node *node, const Value *value) {
@@ -57,7 +66,7 @@ static void join_readers(Fusion *fusion, int index) {
     for (int e = from; e < to && e < from + MAX_READERS; e++) {
       const Node *other = fusion_node(fusion, depend->succ[e]);
       if (depend->succ[e] < index && node_is_loop(other) && reads_elementwise(other, node->arg[k]))
-        try_merge(fusion, depend->succ[e], index);
+        try_near(fusion, depend->succ[e], index);
     }
   }
 }
@@ -76,7 +85,7 @@ static void join_rows(Fusion *fusion) {
   for (int i = 0; i < fusion->depend->n; i++)
     if (op_info[fusion_node(fusion, i)->op].gen == GEN_ROW) {
       if (last >= 0)
-        try_merge(fusion, last, i);
+        try_near(fusion, last, i);
       last = i;
     }
 }

@@ -47,6 +47,9 @@ bool arg_is_elementwise(const Node *node, int k);
 bool node_is_loop(const Node *node); /* POINT, VECTOR or CHANNEL */
 /* Could fuse have made this kernel for the target, nodes in this order? */
 bool form_legal(const Kernel *kernel, const Target *target);
+/* May `node` read what it reads of the nodes that are `inside` its kernel with a main op? */
+bool form_reads_allowed(const Node *node, bool (*inside)(const void *user, const Node *),
+                        const void *user);
 /* Orders a kernel's nodes: loop body, sums, tail, updates. */
 void form_order(Kernel *kernel);
 

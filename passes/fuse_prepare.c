@@ -66,8 +66,8 @@ static const Node *affine_behind(const Value *y) {
 }
 
 static bool recompute_mask(Graph *graph, const Node *stats, int n_old) {
-  Node *grad = stats->arg[0]->node;
-  if (stats->op != OP_BN_GRAD_STATS || grad->op != OP_RELU_GRAD)
+  Node *grad = stats->op == OP_BN_GRAD_STATS ? stats->arg[0]->node : NULL;
+  if (!grad || grad->op != OP_RELU_GRAD)
     return false;
   const Node *affine = affine_behind(grad->arg[1]);
   if (!affine || affine->arg[0] != stats->arg[1] || affine->order >= n_old)

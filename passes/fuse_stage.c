@@ -10,32 +10,59 @@ static bool is_pro_or_epilogue(const Node *node) {
 
 /* ---- joining to main ops ---- */
 
-/* A value that is needed elsewhere too would have to be made twice. */
-static bool used_only_by(const Fusion *fusion, int index, int group) {
-  const Depend *depend = fusion->depend;
-  const Node *node = fusion_node(fusion, index);
-  int uses = 0, inside = 0;
-  for (int r = 0; r < node->n_results; r++)
-    uses += node->result[r]->n_uses;
-  for (int e = depend->succ_begin[index]; e < depend->succ_begin[index + 1]; e++) {
-    if (fusion->group_of[depend->succ[e]] != group)
-      return false;
-    inside++;
-  }
-  return uses == inside; /* a view or an output counts in `uses` only */
+static int direct_reads(const Node *reader, const Node *node) {
+  int n = 0;
+  for (int k = 0; k < reader->n_args; k++)
+    n += reader->arg[k]->node == node;
+  return n;
 }
 
-static void join_prologue(Fusion *fusion, int main) {
-  const Node *op = fusion_node(fusion, main);
-  int group = fusion->group_of[main];
-  for (int i = main - 1; i >= 0 && fusion->group[group].n < MAX_GROUP; i--) {
-    const Node *node = fusion_node(fusion, i);
-    int other = fusion->group_of[i];
-    if (op_info[node->op].gen == GEN_POINT && fusion->group[other].n == 1 &&
-        used_only_by(fusion, i, group) && fusion->target->takes_prologue(op, node) &&
-        fusion_merge(fusion, other, group))
-      group = fusion->group_of[main];
+/* A value that is needed elsewhere too (or by a view, or by the program) would have to be made
+ * twice. */
+static bool used_only_by(const Fusion *fusion, int index, int group) {
+  const Node *node = fusion_node(fusion, index);
+  int uses = 0;
+  for (int r = 0; r < node->n_results; r++)
+    uses += node->result[r]->n_uses;
+  for (int i = 0; i < fusion->group[group].n; i++)
+    uses -= direct_reads(fusion_node(fusion, fusion->group[group].node[i]), node);
+  return uses == 0;
+}
+
+/* A group in the making, for form_reads_allowed. */
+typedef struct Members {
+  const Fusion *fusion;
+  int group;
+} Members;
+
+static bool is_member(const void *user, const Node *node) {
+  const Members *members = user;
+  return node->mark >= 0 && members->fusion->group_of[node->mark] == members->group;
+}
+
+static bool may_join(const Fusion *fusion, const Node *node, int group) {
+  Members members = {fusion, group};
+  return fusion->group[group].n < MAX_GROUP && form_reads_allowed(node, is_member, &members);
+}
+
+static bool join_prologue_node(Fusion *fusion, const Node *main, const Node *node, int group) {
+  return node->mark >= 0 && fusion->group_of[node->mark] != group &&
+         op_info[node->op].gen == GEN_POINT && fusion->group[fusion->group_of[node->mark]].n == 1 &&
+         used_only_by(fusion, node->mark, group) && may_join(fusion, node, group) &&
+         fusion->target->takes_prologue(main, node) &&
+         fusion_merge(fusion, fusion->group_of[node->mark], group);
+}
+
+/* One maker of what the group reads; false when none is left to take. */
+static bool grow_prologue(Fusion *fusion, const Node *main) {
+  int group = fusion->group_of[main->mark];
+  for (int i = fusion->group[group].n - 1; i >= 0; i--) {
+    const Node *reader = fusion_node(fusion, fusion->group[group].node[i]);
+    for (int k = 0; k < reader->n_args; k++)
+      if (join_prologue_node(fusion, main, reader->arg[k]->node, group))
+        return true;
   }
+  return false;
 }
 
 static bool reads_group(const Fusion *fusion, const Node *node, int group) {
@@ -47,30 +74,34 @@ static bool reads_group(const Fusion *fusion, const Node *node, int group) {
   return false;
 }
 
-static void join_epilogue(Fusion *fusion, int main) {
+static bool join_epilogue_node(Fusion *fusion, const Node *main, const Node *node, int group) {
+  int other = fusion->group_of[node->mark];
+  return other != group && is_pro_or_epilogue(node) && fusion->group[other].n == 1 &&
+         reads_group(fusion, node, group) && may_join(fusion, node, group) &&
+         fusion->target->takes_epilogue(main, node) && fusion_merge(fusion, group, other);
+}
+
+/* One reader of what the main op or its epilogue makes. */
+static bool grow_epilogue(Fusion *fusion, const Node *main) {
   const Depend *depend = fusion->depend;
-  const Node *op = fusion_node(fusion, main);
-  int group = fusion->group_of[main];
-  for (int i = 0; i < fusion->group[group].n; i++) /* grows as nodes join */
-    for (int from = fusion->group[group].node[i], e = depend->succ_begin[from];
-         from >= main && e < depend->succ_begin[from + 1]; e++) {
-      int next = depend->succ[e], other = fusion->group_of[next];
-      const Node *node = fusion_node(fusion, next);
-      if (other != group && is_pro_or_epilogue(node) && fusion->group[other].n == 1 &&
-          fusion->group[group].n < MAX_GROUP && reads_group(fusion, node, group) &&
-          fusion->target->takes_epilogue(op, node) && fusion_merge(fusion, group, other)) {
-        group = fusion->group_of[main];
-        i = -1; /* the list was merged: look again */
-        break;
-      }
-    }
+  int group = fusion->group_of[main->mark];
+  for (int i = 0; i < fusion->group[group].n; i++) {
+    int from = fusion->group[group].node[i];
+    for (int e = depend->succ_begin[from]; from >= main->mark && e < depend->succ_begin[from + 1];
+         e++)
+      if (join_epilogue_node(fusion, main, fusion_node(fusion, depend->succ[e]), group))
+        return true;
+  }
+  return false;
 }
 
 void stage_join_mains(Fusion *fusion) {
   for (int i = 0; i < fusion->depend->n; i++)
     if (node_is_main(fusion_node(fusion, i))) {
-      join_prologue(fusion, i);
-      join_epilogue(fusion, i);
+      while (grow_prologue(fusion, fusion_node(fusion, i)))
+        ;
+      while (grow_epilogue(fusion, fusion_node(fusion, i)))
+        ;
     }
 }
 

@@ -84,7 +84,8 @@ int64_t pack(Arena *arena, Block *block, int n) {
   Block **placed = arena_alloc(arena, ((size_t)n + 1) * sizeof *placed);
   int64_t *best = arena_alloc(arena, ((size_t)n + 1) * sizeof *best), least = -1;
   int64_t bound = pack_lower_bound(arena, block, n);
-  for (size_t o = 0; o < sizeof orders / sizeof orders[0] && least != bound; o++) {
+  int64_t enough = bound + bound / 512;
+  for (size_t o = 0; o < sizeof orders / sizeof orders[0] && (o == 0 || least > enough); o++) {
     for (int i = 0; i < n; i++)
       sorted[i] = &block[i];
     qsort(sorted, (size_t)n, sizeof *sorted, orders[o]);

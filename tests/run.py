@@ -5,7 +5,8 @@ Each `// -----` section of a file is one case: a module in text form. In a case:
   // RUN: ARGS            arguments for ampcc (default --passes=, that is no pass);
                           without --passes= among them, the whole pipeline runs
   // GRAPH: @NAME         the CHECK lines below look at this graph's text alone
-  // CHECK: TEXT          TEXT occurs in the output, after the previous CHECK
+  // CHECK: TEXT          TEXT occurs in the output, after the previous CHECK; `}` alone is a
+                          graph's end
   // CHECK-NEXT: TEXT     ... on the very next line
   // CHECK-NOT: TEXT      TEXT occurs nowhere in the output (or the graph)
   // EXACT                the output is the case itself, less its comments
@@ -13,7 +14,7 @@ Each `// -----` section of a file is one case: a module in text form. In a case:
                           UPDATE=1 in the environment rewrites FILE
   // ERROR: COL CODE TEXT this diagnostic, on the next line that is no comment; COL is - for one
                           without a place. Every diagnostic must be listed
-  // STDERR: TEXT         TEXT occurs in what ampcc says on stderr
+  // STDERR: TEXT         TEXT occurs in what ampcc says on stderr; STDERR-NOT: it does not
 Every case that compiles is also printed, parsed and printed again: the two
 texts must be equal. That check needs no line in the file.
 """
@@ -35,6 +36,10 @@ def graph_lines(lines, name):
     return lines[start : lines.index("}", start) + 1]
 
 
+def matches(want, line):
+    return want == line if want == "}" else want in line
+
+
 def check_output(case, out):
     whole, bad, at = out.splitlines(), [], 0
     lines = whole
@@ -45,11 +50,11 @@ def check_output(case, out):
             if not lines:
                 bad.append(f"no graph {want}")
         elif kind == "CHECK-NOT":
-            if any(want in line for line in lines):
+            if any(matches(want, line) for line in lines):
                 bad.append(f"found, but must not: {want}")
         else:
             end = at + 1 if kind == "CHECK-NEXT" else len(lines)
-            hit = next((i for i in range(at, min(end, len(lines))) if want in lines[i]), None)
+            hit = next((i for i in range(at, min(end, len(lines))) if matches(want, lines[i])), None)
             if hit is None:
                 bad.append(f"not found from line {at + 1}: {want}")
             else:
@@ -73,7 +78,9 @@ def check_errors(case, err):
     return ([f"missing diagnostic: {w}\n{err}" for w in want if not any(same(w, g) for g in got)] +
             [f"unexpected diagnostic: {g}" for g in got if not any(same(w, g) for w in want)] +
             [f"not on stderr: {text}\n{err}" for text in re.findall(r"// STDERR: (.*)", case)
-             if text.strip() not in err])
+             if text.strip() not in err] +
+            [f"on stderr, but must not: {text}\n{err}"
+             for text in re.findall(r"// STDERR-NOT: (.*)", case) if text.strip() in err])
 
 
 def check_golden(exe, case, folder):

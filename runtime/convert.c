@@ -2,34 +2,6 @@
 
 #include <string.h>
 
-static const struct {
-  unsigned char size, is_float;
-  const char *name;
-} dtype_info[AMPRT_N_DTYPES] = {
-    [AMPRT_F32] = {4, 1, "F32"}, [AMPRT_F16] = {2, 1, "F16"},   [AMPRT_BF16] = {2, 1, "BF16"},
-    [AMPRT_F64] = {8, 1, "F64"}, [AMPRT_I32] = {4, 0, "I32"},   [AMPRT_I64] = {8, 0, "I64"},
-    [AMPRT_U8] = {1, 0, "U8"},   [AMPRT_BOOL] = {1, 0, "BOOL"},
-};
-
-size_t amprt_dtype_size(AmprtDType dtype) {
-  return dtype_info[dtype].size;
-}
-const char *amprt_dtype_name(AmprtDType dtype) {
-  return dtype_info[dtype].name;
-}
-bool amprt_dtype_is_float(AmprtDType dtype) {
-  return dtype_info[dtype].is_float;
-}
-
-bool amprt_dtype_find(const char *name, AmprtDType *out) {
-  for (int i = 0; i < AMPRT_N_DTYPES; i++)
-    if (!strcmp(name, dtype_info[i].name)) {
-      *out = (AmprtDType)i;
-      return true;
-    }
-  return false;
-}
-
 static uint32_t bits_of(float x) {
   uint32_t u;
   memcpy(&u, &x, sizeof u);
@@ -72,72 +44,59 @@ float amprt_bf16_to(uint16_t h) {
   return float_of((uint32_t)h << 16);
 }
 
-static float load(AmprtDType dtype, const unsigned char *p) {
-  union {
-    float f32;
-    uint16_t u16;
-    double f64;
-    int32_t i32;
-    int64_t i64;
-    unsigned char u8;
-  } v;
-  memcpy(&v, p, dtype_info[dtype].size);
-  switch (dtype) {
-  case AMPRT_F32:
-    return v.f32;
-  case AMPRT_F16:
-    return amprt_f16_to(v.u16);
-  case AMPRT_BF16:
-    return amprt_bf16_to(v.u16);
-  case AMPRT_F64:
-    return (float)v.f64;
-  case AMPRT_I32:
-    return (float)v.i32;
-  case AMPRT_I64:
-    return (float)v.i64;
-  case AMPRT_U8:
-  case AMPRT_BOOL:
-    break;
+/* load_f32(p), store_f32(x, p) and so on, for memory of any alignment */
+#define ACCESS(name, type, loaded, stored)                                                         \
+  static float load_##name(const unsigned char *p) {                                               \
+    type v;                                                                                        \
+    memcpy(&v, p, sizeof v);                                                                       \
+    return loaded;                                                                                 \
+  }                                                                                                \
+  static void store_##name(float x, unsigned char *p) {                                            \
+    type v = stored;                                                                               \
+    memcpy(p, &v, sizeof v);                                                                       \
   }
-  return v.u8;
+ACCESS(f32, float, v, x)
+ACCESS(f16, uint16_t, amprt_f16_to(v), amprt_f16_of(x))
+ACCESS(bf16, uint16_t, amprt_bf16_to(v), amprt_bf16_of(x))
+ACCESS(f64, double, (float)v, x)
+ACCESS(i32, int32_t, (float)v, (int32_t)x)
+ACCESS(i64, int64_t, (float)v, (int64_t)x)
+ACCESS(u8, unsigned char, v, (unsigned char)x)
+ACCESS(bool, unsigned char, v != 0, x != 0)
+
+static const struct {
+  unsigned char size, is_float;
+  const char *name;
+  float (*load)(const unsigned char *p);
+  void (*store)(float x, unsigned char *p);
+} dtype_info[AMPRT_N_DTYPES] = {
+    [AMPRT_F32] = {4, 1, "F32", load_f32, store_f32},
+    [AMPRT_F16] = {2, 1, "F16", load_f16, store_f16},
+    [AMPRT_BF16] = {2, 1, "BF16", load_bf16, store_bf16},
+    [AMPRT_F64] = {8, 1, "F64", load_f64, store_f64},
+    [AMPRT_I32] = {4, 0, "I32", load_i32, store_i32},
+    [AMPRT_I64] = {8, 0, "I64", load_i64, store_i64},
+    [AMPRT_U8] = {1, 0, "U8", load_u8, store_u8},
+    [AMPRT_BOOL] = {1, 0, "BOOL", load_bool, store_bool},
+};
+
+size_t amprt_dtype_size(AmprtDType dtype) {
+  return dtype_info[dtype].size;
+}
+const char *amprt_dtype_name(AmprtDType dtype) {
+  return dtype_info[dtype].name;
+}
+bool amprt_dtype_is_float(AmprtDType dtype) {
+  return dtype_info[dtype].is_float;
 }
 
-static void store(AmprtDType dtype, float x, unsigned char *p) {
-  union {
-    float f32;
-    uint16_t u16;
-    double f64;
-    int32_t i32;
-    int64_t i64;
-    unsigned char u8;
-  } v = {0};
-  switch (dtype) {
-  case AMPRT_F32:
-    v.f32 = x;
-    break;
-  case AMPRT_F16:
-    v.u16 = amprt_f16_of(x);
-    break;
-  case AMPRT_BF16:
-    v.u16 = amprt_bf16_of(x);
-    break;
-  case AMPRT_F64:
-    v.f64 = x;
-    break;
-  case AMPRT_I32:
-    v.i32 = (int32_t)x;
-    break;
-  case AMPRT_I64:
-    v.i64 = (int64_t)x;
-    break;
-  case AMPRT_U8:
-    v.u8 = (unsigned char)x;
-    break;
-  case AMPRT_BOOL:
-    v.u8 = x != 0;
-    break;
-  }
-  memcpy(p, &v, dtype_info[dtype].size);
+bool amprt_dtype_find(const char *name, AmprtDType *out) {
+  for (int i = 0; i < AMPRT_N_DTYPES; i++)
+    if (!strcmp(name, dtype_info[i].name)) {
+      *out = (AmprtDType)i;
+      return true;
+    }
+  return false;
 }
 
 void amprt_to_f32(AmprtDType from, const void *src, float *dst, size_t n) {
@@ -145,7 +104,7 @@ void amprt_to_f32(AmprtDType from, const void *src, float *dst, size_t n) {
     memcpy(dst, src, n * sizeof *dst);
   else
     for (size_t i = 0; i < n; i++)
-      dst[i] = load(from, (const unsigned char *)src + i * dtype_info[from].size);
+      dst[i] = dtype_info[from].load((const unsigned char *)src + i * dtype_info[from].size);
 }
 
 void amprt_from_f32(AmprtDType to, const float *src, void *dst, size_t n) {
@@ -153,5 +112,5 @@ void amprt_from_f32(AmprtDType to, const float *src, void *dst, size_t n) {
     memcpy(dst, src, n * sizeof *src);
   else
     for (size_t i = 0; i < n; i++)
-      store(to, src[i], (unsigned char *)dst + i * dtype_info[to].size);
+      dtype_info[to].store(src[i], (unsigned char *)dst + i * dtype_info[to].size);
 }

@@ -49,7 +49,7 @@ static void run_all(AmprtSession *session, const AmprtGraph *graph, AmprtFeed *f
     snprintf(text, sizeof text, "evaluating: %lld of %lld images", (long long)score->examples,
              (long long)session->data.test.n);
     if (session->log.terminal)
-      amprt_log_progress(&session->log, text);
+      amprt_log_progress(&session->log, text, false);
   }
   double n = (double)score->examples;
   score->loss = loss / n;
@@ -126,8 +126,8 @@ void amprt_warn_of_lag(AmprtSession *session) {
                      .batches;
   if (session->options.max_train_steps && (double)session->options.max_train_steps < steps)
     steps = (double)session->options.max_train_steps;
-  if (momentum <= 0 || momentum >= 1 || session->options.recompute_bn_stats ||
-      steps * (1 - momentum) >= 5)
+  if (momentum <= 0 || momentum >= 1 || session->data.synthetic ||
+      session->options.recompute_bn_stats || steps * (1 - momentum) >= 5)
     return;
   amprt_warn(
       &session->log,

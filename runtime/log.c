@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* A killed run may have left half a line. */
@@ -65,14 +66,23 @@ void amprt_warn(AmprtLog *log, const char *fmt, ...) {
   va_end(args);
 }
 
-void amprt_log_progress(AmprtLog *log, const char *text) {
+/* A line that wraps cannot be written over. */
+static int columns(void) {
+  struct winsize size;
+  bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col - 1 : 100;
+}
+
+void amprt_log_progress(AmprtLog *log, const char *text, bool keep) {
   if (log->quiet)
     return;
-  if (log->terminal) {
-    int width = (int)strlen(text);
-    printf("\r%s%*s", text, log->width > width ? log->width - width : 0, "");
+  if (log->terminal && !keep) {
+    int width = (int)strlen(text), most = columns();
+    width = width < most ? width : most;
+    printf("\r%.*s%*s", width, text, log->width > width ? log->width - width : 0, "");
     log->width = width;
   } else {
+    clear_progress(log);
     puts(text);
   }
   fflush(stdout);

@@ -20,8 +20,9 @@ void amprt_log_close(AmprtLog *log);
 
 void amprt_say(AmprtLog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void amprt_warn(AmprtLog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A line that says how far we are: on a terminal it is written over the last one. */
-void amprt_log_progress(AmprtLog *log, const char *text);
+/* A line that says how far we are: on a terminal it is written over the last one, and stays only
+ * with `keep`. */
+void amprt_log_progress(AmprtLog *log, const char *text, bool keep);
 
 /* One object: begin, any number of fields, end. */
 void amprt_event_begin(AmprtText *event, const char *name);

@@ -77,7 +77,7 @@ static void format_time(double seconds, char *out, size_t size) {
     snprintf(out, size, "%lld:%02lld", s / 60, s % 60);
 }
 
-static void show_progress(Loop *loop, double rate) {
+static void show_progress(Loop *loop, double rate, bool keep) {
   AmprtSession *session = loop->session;
   const Window *window = &loop->window;
   char text[256], left[32], scale[40] = "";
@@ -92,7 +92,7 @@ static void show_progress(Loop *loop, double rate) {
       (double)session->progress.examples / (double)session->data.train.n,
       session->options.train_epochs, session->progress.step, window->loss / (double)window->steps,
       window->accuracy / (double)window->steps, lr, scale, rate, left);
-  amprt_log_progress(&session->log, text);
+  amprt_log_progress(&session->log, text, keep);
 }
 
 static void log_window(Loop *loop, double rate) {
@@ -116,14 +116,15 @@ static void log_window(Loop *loop, double rate) {
   amprt_event_end(&event, &session->log);
 }
 
-/* Shows how far we are; with `whole` also logs, and begins a new window. */
-static void report(Loop *loop, bool whole) {
+/* Shows how far we are; with `whole` also logs, and begins a new window; with `last` the line
+ * stays. */
+static void report(Loop *loop, bool whole, bool last) {
   double now = amprt_seconds(), span = now - loop->window.seconds_at_start;
   double rate = (double)(loop->window.steps * loop->session->program->batch_size) / span;
   if (!loop->window.steps)
     return;
   if (whole || (loop->session->log.terminal && now - loop->shown > .2)) {
-    show_progress(loop, rate);
+    show_progress(loop, rate, last);
     loop->shown = now;
   }
   if (!whole)
@@ -193,13 +194,13 @@ static AmprtStatus train_until(Loop *loop, uint64_t end, AmprtError *error) {
     one_step(loop);
     if (loop->bad_steps >= MOST_BAD_STEPS)
       status = fail_not_finite(loop, error);
-    report(loop, loop->window.steps == options->log_every || status);
+    report(loop, loop->window.steps == options->log_every, false);
     bool more = session->progress.examples < end && !at_last_step(session);
     bool due = options->checkpoint_every && loop->steps % options->checkpoint_every == 0;
     if (!status && more && due)
       status = save(session, error);
   }
-  report(loop, true);
+  report(loop, true, true);
   return status;
 }
 

@@ -3,12 +3,16 @@
 #include "tests/runtime/harness.h"
 #include "tests/runtime/toy.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static AmprtError error;
 
@@ -283,6 +287,60 @@ static void test_bad_data_first(void **state) {
   assert_true(amprt_is_file(in_scratch("m/ckpt-1.safetensors"))); /* nothing was cleaned */
 }
 
+/* A disk that is full while a checkpoint is written: one line, and what was there stays. */
+static void test_disk_full(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=5");
+  struct rlimit before, small = {1000, RLIM_INFINITY};
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  int status = run_program(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume --log-file=/dev/null");
+  setrlimit(RLIMIT_FSIZE, &before);
+  assert_int_equal(status, 3);
+  assert_said("ckpt-26.safetensors.tmp: write failed: File too large");
+  assert_false(amprt_is_file(in_scratch("m/ckpt-26.safetensors.tmp")));
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume --max-train-steps=6");
+  assert_said("resuming from");
+}
+
+static void test_log(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=5 --log-every=1");
+  assert_int_equal(count_log("m/log.jsonl", "\"event\":\"train\""), 5);
+  AmprtBytes log = read_bytes(in_scratch("m/log.jsonl"));
+  write_bytes(in_scratch("m/log.jsonl"), log.data, log.size - 1); /* as a killed run leaves it */
+  free(log.data);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=9 --log-every=1 --resume -v");
+  assert_said("ampcc 0.1.0, a toy");
+  assert_said("saved ");
+  assert_int_equal(count_log("m/log.jsonl", "\"event\":\"train\""), 9);
+  assert_int_equal(count_log("m/log.jsonl", "\"step\":9"), 3); /* train, checkpoint, eval */
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume --log-file=/dev/full");
+  assert_said("warning: /dev/full: cannot write the log");
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/q -q --max-train-steps=200 --train-epochs=1");
+  assert_null(strstr(caught, "epoch"));
+}
+
+static void test_lock(void **state) {
+  (void)state;
+  int folder = open(scratch, O_RDONLY | O_DIRECTORY);
+  assert_int_equal(flock(folder, LOCK_EX), 0);
+  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$ --clean", 3, "another run is using this folder");
+  close(folder);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$ --max-train-steps=1");
+}
+
+static void test_target_fails(void **state) {
+  (void)state;
+  AmprtProgram program = toy_fp16;
+  program.open = toy_open_fails;
+  run_bad(&program, "--data-dir=$ --model-dir=$/m", 3, "error: this processor is too old");
+  program = toy_fp16;
+  program.abi++;
+  run_bad(&program, "--data-dir=$", 3, "compile it again");
+}
+
 #define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, setup, scratch_teardown)
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -290,7 +348,8 @@ int main(void) {
       RUN_TEST(test_signal),     RUN_TEST(test_folder),         RUN_TEST(test_damaged),
       RUN_TEST(test_precisions), RUN_TEST(test_init_from),      RUN_TEST(test_dump),
       RUN_TEST(test_not_finite), RUN_TEST(test_statistics),     RUN_TEST(test_threshold),
-      RUN_TEST(test_synthetic),  RUN_TEST(test_bad_data_first),
+      RUN_TEST(test_synthetic),  RUN_TEST(test_bad_data_first), RUN_TEST(test_disk_full),
+      RUN_TEST(test_log),        RUN_TEST(test_lock),           RUN_TEST(test_target_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

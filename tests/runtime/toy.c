@@ -237,15 +237,26 @@ static const AmprtSetting recipe[] = {{"dataset", "fashion_mnist"}, {"learning-r
                                       {"lr-schedule", "cosine"},    {"train-epochs", "4"},
                                       {"augment_pad", "1"},         {"augment-flip", "0"}};
 
+static const char *describe(void) {
+  return "a toy";
+}
+
 #define PROGRAM(name, type, print, vars, n_vars, graph_table)                                      \
   {                                                                                                \
     AMPRT_ABI, name, "ampcc 0.1.0", "cpu", type, print, N, K, TOY_SIDE, TOY_SIDE, 1, vars, n_vars, \
-        graph_table, 3, sizeof(State), recipe, 6, .99, "the plan\n", "the precision\n"             \
+        graph_table, 3, sizeof(State), recipe, 6, .99, "the plan\n", "the precision\n",            \
+        .describe = describe                                                                       \
   }
 const AmprtProgram toy_fp32 = PROGRAM("toy", "fp32", "abc", variables, 6, graphs);
 const AmprtProgram toy_fp16 = PROGRAM("toy", "fp16", "abc", variables, 9, low_graphs);
 const AmprtProgram toy_nan = PROGRAM("toy", "fp32", "abc", variables, 6, nan_graphs);
 const AmprtProgram toy_other = PROGRAM("other", "fp32", "abd", other_variables, 2, graphs);
+
+int toy_open_fails(const AmprtRun *run, char *error, size_t error_size) {
+  (void)run;
+  snprintf(error, error_size, "this processor is too old");
+  return -1;
+}
 
 static void put32(FILE *out, unsigned v) {
   for (int shift = 24; shift >= 0; shift -= 8)

@@ -16,6 +16,9 @@ extern const AmprtProgram toy_nan;   /* its loss is never finite */
  */
 extern int toy_signal, toy_signal_at;
 
+/* An AmprtProgram.open that refuses. */
+int toy_open_fails(const AmprtRun *run, char *error, size_t error_size);
+
 /* Writes idx files of 6x6 images into `dir`; the label is the brightest quarter. */
 void toy_write_data(const char *dir, int n_train, int n_test);
 

@@ -38,12 +38,19 @@ static void set_norm_momentum(Module *module, const Options *options, Diag *diag
   }
 }
 
+/* Does this run make a program? Single passes may be tried on what no target runs. */
+static bool makes_program(const Options *options) {
+  return !options->text[OPT_passes] || options->emit == EMIT_C || options->emit == EMIT_EXE;
+}
+
 static Module *load(Arena *arena, const Options *options, Diag *diag) {
   Module *module = model_load(arena, options->model, options->overrides, diag);
   if (!module)
     return NULL;
   set_norm_momentum(module, options, diag);
-  return diag->n_errors == 0 && codegen_check(module, diag) ? module : NULL;
+  if (diag->n_errors == 0 && makes_program(options))
+    codegen_check(module, diag);
+  return diag->n_errors == 0 ? module : NULL;
 }
 
 /* ---- the pipeline ---- */

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""programs.py AMPCC AMPCC_ZOO CASE...: compiles models and runs them.
+
+  zoo MODEL...    each in fp32, bf16 and fp16 takes three steps with finite losses ("all": every model)
+  repeat          the same program twice, one and two threads: the same checkpoint, to the bit
+  resume          stopped half way and resumed: the same checkpoint as in one go
+  learns DATASET  one epoch of fashion_resnet8 gets somewhere (needs dataset-fashion-mnist; 77 without)
+"""
+import hashlib
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+AMPCC, ZOO = map(os.path.abspath, sys.argv[1:3])
+# Synthetic pixels are around 127, as in the official programs; nets without norms need small steps then.
+SYNTHETIC = ["--use-synthetic-data", "--learning-rate=1e-4"]
+FASHION = "/usr/share/datasets/fashion-mnist"
+
+
+def run(*args, **env):
+    done = subprocess.run(list(args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **env})
+    if done.returncode:
+        sys.exit("%s: status %d\n%s" % (" ".join(args), done.returncode, done.stdout.decode(errors="replace")))
+    return done.stdout.decode(errors="replace")
+
+
+def build(model, *flags):
+    run(ZOO, model, "-o", model + ".pb")
+    run(AMPCC, model + ".pb", "-o", model, *flags)
+    return "./" + model
+
+
+def records(folder):
+    with open(os.path.join(folder, "log.jsonl")) as log:
+        return [json.loads(line) for line in log]
+
+
+def digest(folder):
+    """Of the newest checkpoint."""
+    names = [name for name in os.listdir(folder) if name.endswith(".safetensors")]
+    newest = max(names, key=lambda name: int(name.split("-")[1].split(".")[0]))
+    with open(os.path.join(folder, newest), "rb") as file:
+        return newest, hashlib.sha256(file.read()).hexdigest()
+
+
+def check(what, condition):
+    print("%-60s %s" % (what, "ok" if condition else "FAILED"))
+    return condition
+
+
+def finite(losses):
+    return all(isinstance(loss, float) and math.isfinite(loss) for loss in losses)
+
+
+def zoo(models):
+    if models == ["all"]:
+        models = [line.split()[0] for line in run(ZOO, "--list").splitlines()]
+    good = True
+    for model in models:
+        for dtype in ("fp32", "bf16", "fp16"):
+            batch = 2 if model.startswith("resnet") else 8
+            program = build(model, "--dtype=" + dtype, "--batch-size=%d" % batch)
+            run(program, *SYNTHETIC, "--max-train-steps=3", "--log-every=1", "--model-dir=m", "--clean")
+            losses = [r["loss"] for r in records("m") if r["event"] == "train"]
+            good &= check("%s %s %s" % (model, dtype, losses), len(losses) >= 3 and finite(losses))
+            os.remove(model)
+    return good
+
+
+def train(program, folder, *flags):
+    run(program, *SYNTHETIC, "--model-dir=" + folder, "--checkpoint-every=10", *flags)
+    return digest(folder)
+
+
+def repeat():
+    program = build("mlp", "--batch-size=16", "--dtype=fp16")
+    first = train(program, "a", "--max-train-steps=50")
+    good = check("the same program twice", train(program, "b", "--max-train-steps=50") == first)
+    program = build("cifar_resnet8", "--batch-size=8", "--dtype=fp16", "--loss-scale-interval=10")
+    first = train(program, "c", "--max-train-steps=50", "--threads=2")
+    return good & check("a ResNet twice", train(program, "d", "--max-train-steps=50", "--threads=2") == first)
+
+
+def resume():
+    program = build("cifar_resnet8", "--batch-size=8", "--dtype=bf16")
+    whole = train(program, "whole", "--max-train-steps=40")
+    train(program, "parts", "--max-train-steps=20")
+    return check("resumed at step 20", train(program, "parts", "--max-train-steps=40", "--resume") == whole)
+
+
+def learns():
+    if not os.path.exists(FASHION):
+        sys.exit(77)
+    program = build("fashion_resnet8")
+    text = run(program, "--train-epochs=0.25", "--epochs-between-evals=1", "--model-dir=m")
+    accuracy = [r["accuracy"] for r in records("m") if r["event"] == "eval"]
+    print(text)
+    return check("a quarter of an epoch: %s" % accuracy, accuracy and accuracy[-1] > 0.7)
+
+
+def main():
+    case, rest = sys.argv[3], sys.argv[4:]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        good = zoo(rest) if case == "zoo" else {"repeat": repeat, "resume": resume, "learns": learns}[case]()
+        os.chdir("/")
+    return 0 if good else 1
+
+
+sys.exit(main())

@@ -33,3 +33,10 @@ const char *kernels_check(Arena *arena, const Graph *graph, const Target *target
                           target->name);
   return check_reads(arena, graph);
 }
+
+bool kernels_accept(PassContext *context, const Graph *graph) {
+  const char *why = kernels_check(context->scratch, graph, context->target);
+  if (why)
+    diag_error(context->diag, (SrcLoc){0}, DIAG_PLAN, "@%s: %s", graph->name, why);
+  return !why;
+}

@@ -328,9 +328,9 @@ const char *plan_check(Arena *arena, const Module *module, const Graph *graph,
 }
 
 bool pass_check_plan(PassContext *context, Graph *graph) {
-  const char *why = kernels_check(context->scratch, graph, context->target);
-  if (!why)
-    why = plan_check(context->scratch, context->module, graph, context->target);
+  if (!kernels_accept(context, graph))
+    return false;
+  const char *why = plan_check(context->scratch, context->module, graph, context->target);
   if (why)
     diag_error(context->diag, (SrcLoc){0}, DIAG_PLAN, "@%s: %s", graph->name, why);
   return false;

@@ -226,6 +226,8 @@ static Plan plan_new(PassContext *context, Graph *graph) {
 
 bool pass_plan_memory(PassContext *context, Graph *graph) {
   graph_sweep(graph);
+  if (!kernels_accept(context, graph))
+    return false;
   plan_state(context->module, graph, context->target->align, context->scratch);
   Plan plan = plan_new(context, graph);
   find_lifetimes(&plan);

@@ -11,6 +11,7 @@
  * Tests: tests/passes/schedule.amp */
 #include "passes/depend.h"
 #include "passes/pass.h"
+#include "passes/plan.h"
 #include "passes/storage.h"
 
 /* Later strategies tear producers and readers further apart in time, and so out of the caches: they
@@ -200,14 +201,12 @@ static Schedule schedule_new(PassContext *context, Graph *graph) {
 
 bool pass_schedule(PassContext *context, Graph *graph) {
   graph_sweep(graph);
+  if (!kernels_accept(context, graph))
+    return false;
   Schedule s = schedule_new(context, graph);
   const int *order = best_order(&s);
   const KernelList *kernels = &s.storages->kernels;
-  if (!order) {
-    diag_error(context->diag, (SrcLoc){0}, DIAG_PLAN, "kernels of @%s wait for each other",
-               graph->name);
-    return false;
-  }
+  CHECK(order, "kernels of @%s wait for each other", graph->name);
   bool changed = false;
   Kernel *sorted = arena_alloc(s.arena, ((size_t)kernels->n + 1) * sizeof *sorted);
   for (int i = 0; i < kernels->n; i++) {

@@ -107,9 +107,20 @@ void amprt_to_f32(AmprtDType from, const void *src, float *dst, size_t n) {
       dst[i] = dtype_info[from].load((const unsigned char *)src + i * dtype_info[from].size);
 }
 
+/* Loops of their own: a batch of images goes through them in every step of a low-precision program. */
+static inline __attribute__((always_inline)) void to_low(uint16_t (*const low)(float), const float *src, uint16_t *dst, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    dst[i] = low(src[i]);
+}
+
 void amprt_from_f32(AmprtDType to, const float *src, void *dst, size_t n) {
+  bool aligned = (uintptr_t)dst % sizeof(uint16_t) == 0;
   if (to == AMPRT_F32 && n)
     memcpy(dst, src, n * sizeof *src);
+  else if (to == AMPRT_F16 && aligned)
+    to_low(amprt_f16_of, src, dst, n); /* inlined, since the function is a constant */
+  else if (to == AMPRT_BF16 && aligned)
+    to_low(amprt_bf16_of, src, dst, n);
   else
     for (size_t i = 0; i < n; i++)
       dtype_info[to].store(src[i], (unsigned char *)dst + i * dtype_info[to].size);

@@ -35,23 +35,23 @@ static void run(Pipeline *p, PassFn *fn) {
 }
 
 static void default_pipeline(Pipeline *p) {
-  run(p, pass_simplify);   /* first: what it removes is neither copied nor differentiated       */
-  run(p, pass_eval_graph); /* before autodiff: @eval and @stats are made of the forward pass    */
-  run(p, pass_autodiff);   /* before amp: gradients get the same policy as values               */
-  run(p, pass_loss_scale); /* before optimizer, which gates every update by the finite test     */
-  run(p, pass_optimizer);  /* before amp, so that it sees which gradients end in f32 updates    */
-  run(p, pass_simplify);   /* folds what the seed and the means left: amp should not colour it  */
-  run(p, pass_amp);        /*                                                                   */
-  run(p, pass_fold_casts); /* before weight-copies: only casts that really are needed get one   */
+  run(p, pass_simplify);      /* first: what it removes is neither copied nor differentiated */
+  run(p, pass_eval_graph);    /* before autodiff: @eval, @stats are made of the forward pass */
+  run(p, pass_autodiff);      /* before amp: gradients get the same policy as values */
+  run(p, pass_loss_scale);    /* before optimizer, which gates updates by the finite test */
+  run(p, pass_optimizer);     /* before amp, which must see what reads the gradients */
+  run(p, pass_simplify);      /* folds what seed and means left: amp need not colour it */
+  run(p, pass_amp);           /* on the whole step, batch norm still in one piece */
+  run(p, pass_fold_casts);    /* before weight-copies: only casts that must stay get a copy */
   run(p, pass_weight_copies); /* after optimizer, whose nodes write the copies */
-  run(p, pass_cse); /* after the casts have settled; not after fuse: it makes clones     */
-  run(p, pass_dce); /*                                                                   */
+  run(p, pass_cse);           /* after the casts have settled; not after fuse: it clones */
+  run(p, pass_dce);           /* after cse, which leaves inputs and variables unread */
   run(p, pass_assign_layout); /* before lower-norm: one node per normalisation to look at */
-  run(p, pass_lower_norm); /* after all precision passes: to them batch norm is one op          */
-  run(p, pass_fuse);          /* needs the halves of batch norm                                    */
-  run(p, pass_schedule);      /* orders whole kernels                                              */
-  run(p, pass_plan_memory);   /* needs the final order                                             */
-  run(p, pass_check_plan);    /* last: nothing may move after it                                   */
+  run(p, pass_lower_norm);    /* after the precision passes, before fuse, which needs halves */
+  run(p, pass_fuse);          /* makes kernels; from here on nothing may merge nodes */
+  run(p, pass_schedule);      /* orders whole kernels */
+  run(p, pass_plan_memory);   /* needs the final order */
+  run(p, pass_check_plan);    /* last: nothing may move after it */
 }
 
 bool pipeline_run(PassContext *context, const char *only, const char *skip,

@@ -20,7 +20,7 @@
 
 typedef struct Writer {
   LoopPlan *plan;
-  Text types, head, chunk, load, body, store, tail;
+  Text types, head, chunk, load, body, flush, store, tail;
 } Writer;
 
 static const struct {
@@ -229,7 +229,7 @@ static void write_sums(Writer *w, const Node *node, int first) {
   text_format(&w->chunk, "    double *ps%d = amp_sum_begin(part, %d, grid, &at);\n", i, first);
   if (node->op == OP_BIAS_GRAD) {
     text_format(&w->body, "        s%d[i] += %s;\n", i, x);
-    text_format(&w->store, "        amp_sum_flush(ps%d, s%d, grid, &at, n);\n", i, i);
+    text_format(&w->flush, "        amp_sum_flush(ps%d, s%d, grid, &at, n);\n", i, i);
     return;
   }
   text_format(&w->chunk, "    float q%d[AMP_BUFFER] = {0};\n", i);
@@ -238,7 +238,7 @@ static void write_sums(Writer *w, const Node *node, int first) {
     text_format(&w->chunk, "    float shift%d[AMP_BUFFER] = {0};\n", i);
     text_format(&w->body, "        const float d%d = %s - shift%d[i];\n", i, x, i);
     text_format(&w->body, "        s%d[i] += d%d;\n        q%d[i] += d%d * d%d;\n", i, i, i, i, i);
-    text_format(&w->store,
+    text_format(&w->flush,
                 "        amp_stats_flush(ps%d, pq%d, shift%d, s%d, q%d, grid, &at, n, count);\n", i,
                 i, i, i, i);
     return;
@@ -246,8 +246,8 @@ static void write_sums(Writer *w, const Node *node, int first) {
   text_format(&w->body, "        s%d[i] += %s;\n", i, x);
   text_format(&w->body, "        q%d[i] += %s * (%s - %s);\n", i, x, operand_name(w->plan, node, 1),
               operand_name(w->plan, node, 2));
-  text_format(&w->store, "        amp_sum_flush(ps%d, s%d, grid, &at, n);\n", i, i);
-  text_format(&w->store, "        amp_sum_flush(pq%d, q%d, grid, &at, n);\n", i, i);
+  text_format(&w->flush, "        amp_sum_flush(ps%d, s%d, grid, &at, n);\n", i, i);
+  text_format(&w->flush, "        amp_sum_flush(pq%d, q%d, grid, &at, n);\n", i, i);
 }
 
 static void finish_sums(Writer *w, const Node *node, int first) {
@@ -359,13 +359,21 @@ static void write_types(Writer *w) {
   text_add(&w->types, plan->n_sums ? "  int64_t scratch;\n} @_args;\n\n" : "} @_args;\n\n");
 }
 
+/* One element: no loop, no threads. */
+static void write_single(Writer *w, Text *out) {
+  text_add(out, "  const int64_t start = 0;\n  const int n = 1, i = 0;\n");
+  text_add(out, text_get(&w->load));
+  text_add(out, text_get(&w->body));
+  text_add(out, text_get(&w->store));
+}
+
 /* Sums go to doubles as the very last of a block. */
 static void write_blocks(Writer *w, Text *out) {
-  bool sums = w->plan->n_sums > 0;
-  text_add(out, "  AMP_PARALLEL(chunks)\n"
+  text_add(out, "  const int64_t chunks = grid->groups * grid->panels;\n"
+                "  AMP_PARALLEL(chunks)\n"
                 "  for (int64_t chunk = 0; chunk < chunks; chunk++) {\n"
                 "    const AmpChunk at = amp_chunk(grid, chunk);\n");
-  if (sums)
+  if (w->plan->n_sums)
     text_format(out,
                 "    double *part = sum + at.group * %d * grid->channels;\n"
                 "    int64_t count = 0;\n",
@@ -382,39 +390,47 @@ static void write_blocks(Writer *w, Text *out) {
   text_add(out, "    }\n  }\n");
 }
 
+static void write_tail(Writer *w, Text *out) {
+  text_format(out, "  amp_sum_groups(sum, grid->groups, %d * C);\n", w->plan->n_sums);
+  text_add(out, "  for (int64_t c = 0; c < C; c++) {\n");
+  text_add(out, text_get(&w->tail));
+  text_add(out, "  }\n");
+}
+
+static void write_function(Writer *w, Text *out) {
+  bool sums = w->plan->n_sums > 0;
+  text_add(out, text_get(&w->types));
+  text_add(out, "static void @(const AmprtRun *run, const void *args) {\n"
+                "  const @_args *a = (const @_args *)args;\n"
+                "  const AmpGrid *grid = &a->grid;\n");
+  if (sums)
+    text_add(out, "  const int64_t C = grid->channels;\n"
+                  "  double *sum = (double *)(void *)(run->arena + a->scratch);\n");
+  text_add(out, text_get(&w->head));
+  if (w->plan->grid.total == 1 && !sums)
+    write_single(w, out);
+  else
+    write_blocks(w, out);
+  if (sums)
+    write_tail(w, out);
+  text_add(out, "}\n\n");
+}
+
 const char *loop_text(LoopPlan *plan) {
   Arena *m = plan->arena;
-  Writer w = {plan, {m}, {m}, {m}, {m}, {m}, {m}, {m}};
+  Writer w = {plan, {m}, {m}, {m}, {m}, {m}, {m}, {m}, {m}};
   for (int i = 0; i < plan->n_inputs; i++)
     declare_input(&w, i);
   write_nodes(&w);
-  Text flush = w.store;
-  w.store = (Text){m};
   for (int o = 0; o < plan->n_outputs; o++)
     write_output(&w, o);
   if (plan->n_sums)
     text_format(
         &w.store,
         "      count++;\n      if (amp_run_ends(&at, block)) {\n%s        count = 0;\n      }\n",
-        text_get(&flush));
+        text_get(&w.flush));
   write_types(&w);
   Text out = {m};
-  text_add(&out, text_get(&w.types));
-  text_add(&out, "static void @(const AmprtRun *run, const void *args) {\n"
-                 "  const @_args *a = (const @_args *)args;\n"
-                 "  const AmpGrid *grid = &a->grid;\n"
-                 "  const int64_t chunks = grid->groups * grid->panels;\n");
-  if (plan->n_sums)
-    text_add(&out, "  const int64_t C = grid->channels;\n"
-                   "  double *sum = (double *)(void *)(run->arena + a->scratch);\n");
-  text_add(&out, text_get(&w.head));
-  write_blocks(&w, &out);
-  if (plan->n_sums) {
-    text_format(&out, "  amp_sum_groups(sum, grid->groups, %d * C);\n", plan->n_sums);
-    text_add(&out, "  for (int64_t c = 0; c < C; c++) {\n");
-    text_add(&out, text_get(&w.tail));
-    text_add(&out, "  }\n");
-  }
-  text_add(&out, "}\n\n");
+  write_function(&w, &out);
   return text_get(&out);
 }

@@ -4,22 +4,22 @@
 
 /* mean and biased variance from sums of x and x*x over M elements. Rounding may leave a tiny
  * negative variance. */
-AMP_INLINE void amp_bn_stats(double sum, double square, double M, float *mean, float *var) {
+AMP_FN void amp_bn_stats(double sum, double square, double M, float *mean, float *var) {
   double m = sum / M, v = square / M - m * m;
   *mean = (float)m;
   *var = (float)(v < 0 ? 0 : v);
 }
 
 /* shift is taken with the rounded scale: x = mean then gives beta to the last bit. */
-AMP_INLINE void amp_bn_fold(float gamma, float beta, float mean, float var, double epsilon,
-                            float *scale, float *shift) {
+AMP_FN void amp_bn_fold(float gamma, float beta, float mean, float var, double epsilon,
+                        float *scale, float *shift) {
   *scale = (float)((double)gamma / sqrt((double)var + epsilon));
   *shift = (float)((double)beta - (double)mean * (double)*scale);
 }
 
-AMP_INLINE void amp_bn_grad_fold(float sdy, float sdyx, float gamma, float mean, float var,
-                                 double epsilon, double M, float *dgamma, float *dbeta, float *a,
-                                 float *b, float *c) {
+AMP_FN void amp_bn_grad_fold(float sdy, float sdyx, float gamma, float mean, float var,
+                             double epsilon, double M, float *dgamma, float *dbeta, float *a,
+                             float *b, float *c) {
   double inv = 1 / sqrt((double)var + epsilon), scale = (double)gamma * inv;
   *dgamma = (float)((double)sdyx * inv);
   *dbeta = sdy;
@@ -28,7 +28,7 @@ AMP_INLINE void amp_bn_grad_fold(float sdy, float sdyx, float gamma, float mean,
   *c = (float)(-scale * (double)sdy / M - (double)*b * (double)mean);
 }
 
-AMP_INLINE float amp_ema(float old, float batch, float momentum, double correction) {
+AMP_FN float amp_ema(float old, float batch, float momentum, double correction) {
   double m = (double)momentum;
   return (float)((double)old * m + (double)batch * correction * (1 - m));
 }

@@ -107,8 +107,10 @@ void amprt_to_f32(AmprtDType from, const void *src, float *dst, size_t n) {
       dst[i] = dtype_info[from].load((const unsigned char *)src + i * dtype_info[from].size);
 }
 
-/* Loops of their own: a batch of images goes through them in every step of a low-precision program. */
-static inline __attribute__((always_inline)) void to_low(uint16_t (*const low)(float), const float *src, uint16_t *dst, size_t n) {
+/* Loops of their own: a batch of images goes through them in every step of a low-precision program.
+ */
+static inline __attribute__((always_inline)) void
+to_low(uint16_t (*const low)(float), const float *src, uint16_t *dst, size_t n) {
   for (size_t i = 0; i < n; i++)
     dst[i] = low(src[i]);
 }

@@ -118,7 +118,7 @@ static void args_compiler(const Build *b, ArgList *list) {
     args(list, "cc");
 }
 
-static const char *const flags[] = {
+const char *const build_flags[] = {
     "-c",
     "-std=gnu11",
     "-fopenmp",
@@ -128,12 +128,15 @@ static const char *const flags[] = {
     "-fno-math-errno",   /* sqrtf in vectors */
     "-fno-trapping-math", /* both sides of a select in vectors */
     "-fno-ident",         /* the compiler's name is no part of the program */
+#ifdef AMPCC_SANITIZE     /* a sanitized libamprt links only with programs that are so too */
+    "-fsanitize=" AMPCC_SANITIZE,
+#endif
     NULL};
 
 static void object_command(Build *b, int i, const char *text, ArgList *list, Command *command) {
   *list = (ArgList){0};
   args_compiler(b, list);
-  args_add(list, flags);
+  args_add(list, build_flags);
   if (i < b->n_variants) {
     args(list, "-O2", arena_printf(b->arena, "-march=%s", b->variant[i].march),
          arena_printf(b->arena, "-DAMPCC_CODE=%s", b->variant[i].symbol));
@@ -163,6 +166,9 @@ static bool link_program(Build *b) {
   args_compiler(b, &list);
   args(&list, "-s", "-no-pie", "-Wl,--as-needed", "-Wl,--build-id=none", "-Wl,--gc-sections", "-o",
        b->output);
+#ifdef AMPCC_SANITIZE
+  args(&list, "-fsanitize=" AMPCC_SANITIZE);
+#endif
   for (int i = 0; i <= b->n_variants; i++)
     args(&list, b->object[i]);
   args(&list, arena_printf(b->arena, "%s/libamprt_dnn.a", b->resource),

@@ -31,13 +31,14 @@ static DnnMethod choose_window(const DnnOp *op) {
 
 /* Whole images whose copies in f32 stay in cache between the steps; all of them if there are no
  * copies. The filter is read, or its gradient added up, once per chunk: it must be the smaller
- * part. */
+ * part. Only 16-bit tensors gain from small chunks; the copies of f32 are just kept from growing
+ * with the batch. */
 static int32_t choose_chunk(const DnnOp *op) {
-  enum { CACHE = 4 << 20, F32 = 4 };
-  bool copies = op->dtype != AMPRT_F32 || op->method == DNN_BLOCK;
+  enum { CACHE = 4 << 20, BOUND = 64 << 20, F32 = 4 };
+  bool low = op->dtype != AMPRT_F32, copies = low || op->method == DNN_BLOCK;
   int64_t image = (op->h * op->w * op->c + op->ho * op->wo * op->k) * F32;
-  int64_t filter = op->k * op->r * op->s * op->c * F32;
-  int64_t most = filter > CACHE / 4 ? filter * 4 : CACHE, chunk = op->n;
+  int64_t filter = op->k * op->r * op->s * op->c * F32, chunk = op->n;
+  int64_t most = !low ? BOUND : filter > CACHE / 4 ? filter * 4 : CACHE;
   while (copies && chunk > 1 && (chunk * image > most || op->n % chunk))
     chunk--;
   return (int32_t)chunk;

@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     module_verify(module, "parsing");
     check_round_trip(arena, module, &diag);
   }
-  if (module && is_small(module)) {
+  if (module && is_small(module) && codegen_check(module, &diag)) {
     CompileOptions options;
     compile_options_default(&options);
     options.dtype = size % 3 == 0 ? DT_F32 : size % 3 == 1 ? DT_F16 : DT_BF16;

@@ -1,15 +1,20 @@
 /* Helpers of the generated kernels: where operands lie, how an iteration space is cut into chunks,
  * loads and stores of the 16-bit floats. Becomes part of every program, in front of its kernels,
- * right after amprt.h; so it includes nothing (immintrin.h would cost half a second of compile
- * time).
+ * right after amprt.h. Includes nothing else: immintrin.h would cost half a second to compile.
  *
  * Every result is the same bit for bit on every machine, with every compiler and for every number
  * of threads: no contraction, and chunks that follow from shapes alone. */
 #ifndef AMP_PRELUDE_H
 #define AMP_PRELUDE_H
 
-/* Not inlined: all of them work on whole blocks, and the compiler's time counts. */
-#define AMP_FN     static __attribute__((noinline, unused))
+#include "amprt.h"
+
+/* Not inlined: they work on whole blocks or are rare, and the compiler's time counts. */
+#ifdef __clang__
+#define AMP_FN static __attribute__((noinline, unused))
+#else
+#define AMP_FN static __attribute__((noinline, noclone, unused))
+#endif
 #define AMP_INLINE static inline __attribute__((always_inline, unused))
 #define AMP_STR(x) #x
 /* Iterations touch distinct elements: an output may lie exactly where an operand lies. */

@@ -4,6 +4,8 @@
 #ifndef AMP_PRELUDE_MATH_H
 #define AMP_PRELUDE_MATH_H
 
+#include "codegen/cpu/prelude.h"
+
 double exp(double);
 double log(double);
 double cos(double);

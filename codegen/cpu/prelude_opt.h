@@ -3,6 +3,8 @@
 #ifndef AMP_PRELUDE_OPT_H
 #define AMP_PRELUDE_OPT_H
 
+#include "codegen/cpu/prelude_row.h"
+
 enum { AMP_MAX_SLOTS = 2, AMP_MAX_OPT_OUT = 4 };
 
 typedef struct AmpOpt {

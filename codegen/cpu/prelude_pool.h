@@ -4,6 +4,8 @@
 #ifndef AMP_PRELUDE_POOL_H
 #define AMP_PRELUDE_POOL_H
 
+#include "codegen/cpu/prelude_row.h"
+
 typedef struct AmpPool { /* x is [N,H,W,C], y is [N,P,Q,C] */
   AmpRef in, index, out;
   int64_t N, H, W, C, P, Q, chunks;

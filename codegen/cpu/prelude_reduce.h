@@ -2,6 +2,8 @@
 #ifndef AMP_PRELUDE_REDUCE_H
 #define AMP_PRELUDE_REDUCE_H
 
+#include "codegen/cpu/prelude_row.h"
+
 /* Axes as [kept][gone][inner]: element (k, g, i) of x lies at index(kept, k) + index(gone, g) + i.
  * If the last axis is reduced, `inner` counts what each g adds to one element; else those are
  * results of their own, `inner` for each k. */

@@ -2,6 +2,8 @@
 #ifndef AMP_PRELUDE_VECTOR_H
 #define AMP_PRELUDE_VECTOR_H
 
+#include "codegen/cpu/prelude_math.h"
+
 /* mean and biased variance from sums of x and x*x over M elements. Rounding may leave a tiny
  * negative variance. */
 AMP_FN void amp_bn_stats(double sum, double square, double M, float *mean, float *var) {

@@ -1,0 +1,174 @@
+/* The helpers of generated kernels against the C library and the evaluator's rounding: accuracy of
+ * the elementary functions, every conversion of 16-bit floats, sums that lose nothing. Built twice,
+ * for the oldest machine and for AVX2 with F16C: the bits are the same everywhere. */
+#include "codegen/cpu/prelude.h"
+#include "codegen/cpu/prelude_math.h"
+#include "ir/eval/eval.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures;
+static uint64_t hash = 14695981039346656037u;
+
+static void note(uint32_t bits) {
+  hash = (hash ^ bits) * 1099511628211u;
+}
+
+static void fail(const char *what, double x, double got, double want) {
+  if (failures++ < 20)
+    printf("%s(%a): got %a, want %a\n", what, x, got, want);
+}
+
+/* ---- elementary functions ---- */
+
+static float call_exp(float x) {
+  return amp_exp(x);
+}
+static float call_log(float x) {
+  return amp_log(x);
+}
+static float call_tanh(float x) {
+  return amp_tanh(x);
+}
+static float call_sigmoid(float x) {
+  return amp_sigmoid(x);
+}
+static double real_sigmoid(double x) {
+  return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x));
+}
+
+static const struct {
+  const char *name;
+  float (*ours)(float);
+  double (*real)(double);
+  double ulp;
+} functions[] = {
+    {"exp", call_exp, exp, 1},
+    {"log", call_log, log, 1},
+    {"tanh", call_tanh, tanh, 2.5},
+    {"sigmoid", call_sigmoid, real_sigmoid, 2.5},
+};
+
+static double ulp_of(double x) {
+  int e;
+  frexp(x, &e);
+  return ldexp(1, x == 0 || e < -125 ? -149 : e - 24);
+}
+
+static void check_function(int k, float x) {
+  float got = functions[k].ours(x);
+  double want = functions[k].real((double)x);
+  note(isnan(got) ? 0x7fc00000u : amp_bits(got));
+  if (isnan(want) ? isnan(got) : (double)got == want || (float)want == got)
+    return;
+  if (!(fabs((double)got - want) <= functions[k].ulp * ulp_of(want)))
+    fail(functions[k].name, (double)x, (double)got, want);
+}
+
+/* ---- 16-bit floats ---- */
+
+static bool same(double a, double b) {
+  return isnan(a) ? isnan(b) : a == b && signbit(a) == signbit(b);
+}
+
+static void check_round(float x) {
+  double f16 = eval_round((double)x, DT_F16), bf16 = eval_round((double)x, DT_BF16);
+  float r16 = amp_round_f16(x), rb16 = amp_round_bf16(x);
+  if (!same((double)r16, f16))
+    fail("round_f16", (double)x, (double)r16, f16);
+  if (!same((double)rb16, bf16))
+    fail("round_bf16", (double)x, (double)rb16, bf16);
+  if (!same((double)amp_from_f16(amp_to_f16(x)), f16))
+    fail("to_f16", (double)x, (double)amp_from_f16(amp_to_f16(x)), f16);
+  if (!same((double)amp_from_bf16(amp_to_bf16(x)), bf16))
+    fail("to_bf16", (double)x, (double)amp_from_bf16(amp_to_bf16(x)), bf16);
+}
+
+/* Blocks of every length, so that the vector part and the rest both occur. */
+static void check_blocks(void) {
+  enum { MOST = 21 };
+  uint16_t bits[MOST], back[MOST];
+  float wide[MOST];
+  for (uint32_t first = 0; first < 65536; first += MOST)
+    for (int n = 1; n <= MOST; n += 5) {
+      for (int i = 0; i < n; i++)
+        bits[i] = (uint16_t)(first + (uint32_t)i);
+      amp_load_f16(wide, bits, n);
+      amp_store_f16(back, wide, n);
+      for (int i = 0; i < n; i++) {
+        float want = amp_from_f16(bits[i]);
+        if (amp_bits(wide[i]) != amp_bits(want) || back[i] != amp_to_f16(want))
+          fail("block_f16", bits[i], (double)wide[i], (double)want);
+      }
+      amp_load_bf16(wide, bits, n);
+      amp_store_bf16(back, wide, n);
+      for (int i = 0; i < n; i++)
+        if (amp_bits(wide[i]) >> 16 != bits[i] || back[i] != bits[i])
+          fail("block_bf16", bits[i], (double)wide[i], 0);
+    }
+}
+
+/* ---- sums ---- */
+
+/* One channel of large mean and small spread: the variance keeps 5 digits. */
+static void check_stats(void) {
+  enum { ROWS = 1000 };
+  const AmpGrid grid = {ROWS, ROWS, 1, 1, 1, 1, 1};
+  const AmpChunk at = amp_chunk(&grid, 0);
+  double sum = 0, square = 0, mean = 0, var = 0;
+  float k = 0, s = 0, q = 0, x[ROWS];
+  int64_t count = 0;
+  for (int i = 0; i < ROWS; i++) {
+    x[i] = 1000.0f + (float)(i * 7919 % 1000) / 512.0f;
+    mean += (double)x[i] / ROWS;
+  }
+  for (int i = 0; i < ROWS; i++)
+    var += ((double)x[i] - mean) * ((double)x[i] - mean) / ROWS;
+  for (int64_t b = 0; b < ROWS; b++) {
+    float d = x[b] - k;
+    s += d;
+    q += d * d;
+    count++;
+    if (amp_run_ends(&at, b)) {
+      amp_stats_flush(&sum, &square, &k, &s, &q, &grid, &at, 1, count);
+      count = 0;
+    }
+  }
+  double got = square / ROWS - sum / ROWS * (sum / ROWS);
+  if (!(fabs(got - var) <= 1e-5 * var))
+    fail("stats", mean, got, var);
+}
+
+int main(void) {
+#ifdef __F16C__
+  if (!__builtin_cpu_supports("avx2")) /* F16C is older */
+    return 77;
+#endif
+  const float edge[] = {0.0f,       -0.0f,         0x1p-149f, -0x1p-149f, 0x1p-126f, 0x1p-25f,
+                        0x1.8p-25f, 0x1p-14f,      65504.0f,  65519.0f,   65520.0f,  1e30f,
+                        -1e30f,     3.4028235e38f, INFINITY,  -INFINITY,  NAN,       88.7f,
+                        88.8f,      -103.9f,       1.0f};
+  uint32_t step = 4099; /* prime: all bits vary */
+  for (size_t i = 0; i < sizeof edge / sizeof *edge; i++) {
+    check_round(edge[i]);
+    for (int k = 0; k < 4; k++)
+      check_function(k, edge[i]);
+  }
+  for (uint64_t u = 0; u <= UINT32_MAX; u += step) {
+    float x = amp_float((uint32_t)u);
+    check_round(x);
+    for (int k = 0; k < 4; k++)
+      check_function(k, x);
+  }
+  for (uint32_t u = 0; u < 65536; u++) /* ties of f16 */
+    check_round(amp_from_f16((uint16_t)u) * (1.0f + 0x1p-11f));
+  check_blocks();
+  check_stats();
+  if (hash != 0x1e32d8709b51e9d2u) {
+    printf("hash %016llx: other bits than before\n", (unsigned long long)hash);
+    failures++;
+  }
+  return failures != 0;
+}

@@ -117,13 +117,11 @@ static EvalEnv *evaluate(Arena *arena, const Graph *graph, EvalRounding rounding
   return env;
 }
 
-static double tolerance(const Case *row, const EvalTensor *want, const EvalTensor *terms,
-                        int64_t i) {
-  double magnitude = fabs(want->v[i]);
-  if (is_sum(row->op) && isfinite(terms->v[i]))
-    magnitude = fmax(magnitude, fabs(terms->v[i]));
-  if (!strchr(row->values, 'n'))
-    magnitude = fmax(magnitude, largest_finite(want));
+/* Of element i; `largest` is what all errors of rows without extreme values are relative to. */
+static double tolerance(const Case *row, double want, double terms, double largest) {
+  double magnitude = fmax(fabs(want), largest);
+  if (is_sum(row->op) && isfinite(terms))
+    magnitude = fmax(magnitude, fabs(terms));
   return row->ulps > 0 ? row->ulps * 0x1p-23 * magnitude + 0x1p-149 : 0;
 }
 
@@ -131,8 +129,9 @@ static int compare(const Suite *suite, const char *name, const EvalTensor *got,
                    const EvalTensor *want, const EvalTensor *terms) {
   int operand;
   const Case *row = row_of(strncmp(name, "output:", 7) == 0 ? name + 7 : name, &operand);
+  double largest = strchr(row->values, 'n') ? 0 : largest_finite(want);
   for (int64_t i = 0, n = type_count(want->type); i < n; i++) {
-    double t = tolerance(row, want, terms, i);
+    double t = tolerance(row, want->v[i], terms->v[i], largest);
     if (close_enough(got->v[i], want->v[i], t, want->type.dtype))
       continue;
     printf("FAIL %s: %s[%lld] is %.9g, not %.9g (tolerance %.3g)\n",
@@ -143,12 +142,37 @@ static int compare(const Suite *suite, const char *name, const EvalTensor *got,
   return 0;
 }
 
+static bool same_bits(double a, double b) {
+  return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b);
+}
+
+/* Generated code must not depend on the number of threads; the library may. */
+static int check_threads(const Suite *suite, EvalEnv *one, EvalEnv *many) {
+  int failed = 0;
+  for (int i = 0; i < one->n; i++) {
+    int operand;
+    const char *name = one->name[i];
+    const Case *row = row_of(strncmp(name, "output:", 7) == 0 ? name + 7 : name, &operand);
+    const EvalTensor *a = &one->tensor[i], *b = eval_env_get(many, name);
+    int64_t at = 0, n = type_count(a->type);
+    while (at < n && same_bits(a->v[at], b->v[at]))
+      at++;
+    if (at == n || op_info[row->op].gen == GEN_CONV || op_info[row->op].gen == GEN_MATMUL)
+      continue;
+    printf("FAIL %s: %s[%lld] is %.9g on one thread, %.9g on three\n",
+           case_name(suite->arena, case_at(suite, row)), name, (long long)at, a->v[at], b->v[at]);
+    failed++;
+  }
+  return failed;
+}
+
 static int check_graph(const Suite *suite, int g) {
   const Graph *graph = suite->plain->graph[g];
   EvalEnv *want = evaluate(suite->arena, graph, EVAL_TYPED, false);
   EvalEnv *terms = evaluate(suite->arena, graph, EVAL_EXACT, true);
-  EvalEnv *got = fill(suite->arena, graph);
-  int failed = program_run(suite->program, g, got) != 0;
+  EvalEnv *got = fill(suite->arena, graph), *one = fill(suite->arena, graph);
+  int failed = program_run(suite->program, g, 3, got) + program_run(suite->program, g, 1, one) != 0;
+  failed += check_threads(suite, one, got);
   for (int i = 0; i < want->n; i++) {
     const EvalTensor *g_i = eval_env_get(got, want->name[i]);
     CHECK(g_i, "the program has no %s", want->name[i]);

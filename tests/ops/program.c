@@ -256,11 +256,12 @@ static int count_strays(const Graph *graph, const unsigned char *arena) {
   return strays;
 }
 
-int program_run(Program *p, int g, EvalEnv *env) {
+int program_run(Program *p, int g, int threads, EvalEnv *env) {
   const AmprtGraph *graph = &p->code->graph[g];
   AmprtRun run = {block(graph->arena_bytes), block(p->code->state_bytes)};
   char error[256] = "";
   load(p, graph, &run, env);
+  p->code->set_threads(threads);
   CHECK(!p->code->open || p->code->open(&run, error, sizeof error) == 0, "open: %s", error);
   for (int i = 0; i < graph->n_kernels; i++)
     graph->kernel[i].run(&run, graph->kernel[i].args);

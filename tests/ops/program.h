@@ -18,6 +18,6 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
 void program_finish(Program *program);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph.
  * Returns how many guard bytes were written to (each graph is printed). */
-int program_run(Program *program, int graph, EvalEnv *env);
+int program_run(Program *program, int graph, int threads, EvalEnv *env);
 
 #endif

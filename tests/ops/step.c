@@ -209,8 +209,8 @@ static int check_code(Step *s, const char *resource, const char *folder, const c
   for (int g = 0; g < s->module->n_graphs; g++) {
     const Graph *graph = s->module->graph[g];
     EvalEnv *got = fill(s->arena, graph);
-    failed += program_run(program, g, got) != 0;
-    failed += program_run(program, g, got) != 0;
+    failed += program_run(program, g, 2, got) != 0;
+    failed += program_run(program, g, 2, got) != 0;
     const char *what = arena_printf(s->arena, "%s code", dtype_info[s->options.dtype].name);
     EvalEnv *want = evaluate(s->arena, graph);
     failed += compare(what, graph, want, got, code_tolerance[s->options.dtype]);

@@ -121,7 +121,7 @@ static void check_stats(void) {
   float k = 0, s = 0, q = 0, x[ROWS];
   int64_t count = 0;
   for (int i = 0; i < ROWS; i++) {
-    x[i] = 1000.0f + (float)(i * 7919 % 1000) / 512.0f;
+    x[i] = 1003.71f + (float)((i + 3) * 7919 % 1000) / 512.0f;
     mean += (double)x[i] / ROWS;
   }
   for (int i = 0; i < ROWS; i++)

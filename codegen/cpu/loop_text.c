@@ -361,7 +361,8 @@ static void write_types(Writer *w) {
 
 /* One element: no loop, no threads. */
 static void write_single(Writer *w, Text *out) {
-  text_add(out, "  const int64_t start = 0;\n  const int n = 1, i = 0;\n");
+  text_add(out, "  const int64_t start = 0;\n  const int n = 1, i = 0;\n"
+                "  (void)grid, (void)start, (void)n, (void)i; /* not every body needs them */\n");
   text_add(out, text_get(&w->load));
   text_add(out, text_get(&w->body));
   text_add(out, text_get(&w->store));

@@ -70,7 +70,10 @@ def deterministic(folder):
     (folder / "deep").mkdir()
     run(ampcc, path, "-o", folder / "one")
     run(ampcc, "../model.amp", "-o", "two", cwd=folder / "deep", TMPDIR=str(folder))
-    if (folder / "one").read_bytes() != (folder / "deep" / "two").read_bytes():
+    one, two = ((folder / p).read_bytes() for p in ("one", "deep/two"))
+    if b"__asan_" in one:  # the sanitizer itself puts paths into the program: compare its text
+        one, two = (c_text(path, f).read_bytes() for f in (folder, folder / "deep"))
+    if one != two:
         sys.exit("two compiles of one model differ")
 
 
@@ -95,13 +98,15 @@ def links(folder):
     """Nothing but the libraries that the README lists, and no more than a megabyte."""
     out = folder / "train"
     run(ampcc, model(folder), "-o", out)
+    if b"__asan_" in out.read_bytes():
+        return  # a sanitized build says nothing about others
+    if str(folder) in out.read_bytes().decode("latin-1"):
+        sys.exit("the program names a folder of this machine")
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", out).stdout))
     if not needed <= ALLOWED:
         sys.exit(f"needs {needed - ALLOWED}")
     if out.stat().st_size > 1 << 20:
         sys.exit(f"{out.stat().st_size} bytes")
-    if str(folder) in out.read_bytes().decode("latin-1"):
-        sys.exit("the program names a folder of this machine")
 
 
 def refused(folder, *args, **env):

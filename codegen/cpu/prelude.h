@@ -152,17 +152,21 @@ AMP_FN void amp_store_f32(float *restrict dst, const float *restrict src, int n)
   __builtin_memcpy(dst, src, (size_t)n * sizeof *dst);
 }
 
+typedef float AmpF8 __attribute__((vector_size(32)));
+typedef int32_t AmpI8 __attribute__((vector_size(32)));
 typedef uint32_t AmpU8 __attribute__((vector_size(32)));
 typedef uint16_t AmpS8 __attribute__((vector_size(16)));
 
+AMP_INLINE void amp_load8_bf16(float *dst, const uint16_t *src) {
+  AmpS8 h;
+  __builtin_memcpy(&h, src, sizeof h);
+  AmpU8 u = __builtin_convertvector(h, AmpU8) << 16;
+  __builtin_memcpy(dst, &u, sizeof u);
+}
 AMP_FN void amp_load_bf16(float *restrict dst, const uint16_t *restrict src, int n) {
   int i = 0;
-  for (; i + 8 <= n; i += 8) {
-    AmpS8 h;
-    __builtin_memcpy(&h, src + i, sizeof h);
-    AmpU8 u = __builtin_convertvector(h, AmpU8) << 16;
-    __builtin_memcpy(dst + i, &u, sizeof u);
-  }
+  for (; i + 8 <= n; i += 8)
+    amp_load8_bf16(dst + i, src + i);
   for (; i < n; i++)
     dst[i] = amp_from_bf16(src[i]);
 }
@@ -185,7 +189,6 @@ AMP_FN void amp_round_store_bf16(uint16_t *restrict dst, const float *restrict s
 }
 
 #ifdef __F16C__
-typedef float AmpF8 __attribute__((vector_size(32)));
 typedef short AmpH8 __attribute__((vector_size(16)));
 enum { AMP_F16_STEP = 8 };
 
@@ -247,6 +250,27 @@ AMP_FN void amp_write(int dtype, void *base, int64_t first, int n, const float *
     amp_round_store_bf16((uint16_t *)base + first, buf, n);
 }
 
+AMP_FN void amp_copy_some(int dtype, const void *base, int64_t at, int n, float *buf) {
+  const float *v = amp_read(dtype, base, at, n, buf);
+  if (v != buf)
+    amp_load_f32(buf, v, n);
+}
+
+/* Eight elements from `at` on, of which n exist. */
+AMP_INLINE void amp_read8(int dtype, const void *base, int64_t at, int n, AmpF8 *v) {
+  float buf[8] = {0};
+  const float *from = buf;
+  if (n >= 8 && dtype == AMPRT_F32)
+    from = (const float *)base + at;
+  else if (n >= 8 && dtype == AMPRT_F16 && AMP_F16_STEP == 8)
+    amp_load8_f16(buf, (const uint16_t *)base + at);
+  else if (n >= 8 && dtype == AMPRT_BF16)
+    amp_load8_bf16(buf, (const uint16_t *)base + at);
+  else
+    amp_copy_some(dtype, base, at, n < 8 ? n : 8, buf);
+  __builtin_memcpy(v, from, sizeof *v);
+}
+
 AMP_INLINE void amp_copy(void *dst, const void *src, int64_t bytes) {
   __builtin_memcpy(dst, src, (size_t)bytes);
 }
@@ -256,9 +280,7 @@ AMP_INLINE void amp_copy(void *dst, const void *src, int64_t bytes) {
 AMP_FN void amp_vector(float *buf, const AmpRef *ref, const void *base, const AmpGrid *grid,
                        const AmpChunk *at) {
   int have = grid->channels < at->width ? grid->channels : at->width;
-  const float *v = amp_read(ref->dtype, base, at->column, have, buf);
-  if (v != buf)
-    amp_load_f32(buf, v, have);
+  amp_copy_some(ref->dtype, base, at->column, have, buf);
   for (int i = have; i < at->width; i++)
     buf[i] = buf[i - have];
 }

@@ -46,33 +46,35 @@ AMP_INLINE float amp_pool_share(const AmpPool *a, AmpSpan r, AmpSpan s) {
                  end = (chunk + 1) * (a)->N * (rows) / (a)->chunks;                                \
          row < end; row++)
 
-/* NaN is larger than all; among equals the first stays. */
-AMP_FN void amp_max_tap(float *restrict best, int32_t *restrict at, const float *restrict x, int n,
-                        int32_t tap, int is_first) {
-  AMP_SIMD
-  for (int i = 0; i < n; i++) {
-    int take = is_first | (x[i] > best[i]) | ((x[i] != x[i]) & (best[i] == best[i]));
-    best[i] = take ? x[i] : best[i];
-    at[i] = take ? tap : at[i];
-  }
+#define AMP_SELECT8(take, yes, no) (((take) & (yes)) | (~(take) & (no)))
+
+/* One tap of a window, eight channels. NaN is larger than all; among equals the first stays. */
+AMP_INLINE void amp_max_tap(AmpF8 *best, AmpI8 *at, const AmpF8 *x, int32_t tap) {
+  AmpI8 take = ~(*x <= *best) & (*best == *best), all = {0};
+  *best = (AmpF8)AMP_SELECT8(take, (AmpI8)*x, (AmpI8)*best);
+  *at = AMP_SELECT8(take, all + tap, *at);
 }
 
-AMP_FN void amp_max_window(const AmpPool *a, const void *x, int64_t n, int64_t p, int64_t q,
-                           int64_t c, int width, float *best, int32_t *at) {
+/* Eight channels from `c` on, of which `count` exist, of the window at (p, q) of image n. */
+AMP_INLINE void amp_max_window(const AmpPool *a, const void *x, int64_t n, int64_t p, int64_t q,
+                               int64_t c, int count, float *best_out, int32_t *at_out) {
   AmpSpan rows = amp_taps(a, 0, p, a->H), cols = amp_taps(a, 1, q, a->W);
-  float buf[AMP_BUFFER];
-  int is_first = 1;
-  for (int i = 0; i < width; i++) {
-    best[i] = -AMP_INF;
-    at[i] = 0;
-  }
+  int64_t h0 = p * a->stride[0] - a->pad[0], w0 = q * a->stride[1] - a->pad[1];
+  AmpI8 at = {0};
+  AmpF8 best = (AmpF8){0} - AMP_INF, v;
   for (int64_t r = rows.first; r < rows.last; r++)
     for (int64_t s = cols.first; s < cols.last; s++) {
-      int64_t h = p * a->stride[0] - a->pad[0] + r, w = q * a->stride[1] - a->pad[1] + s;
-      const float *v = amp_read(a->in.dtype, x, ((n * a->H + h) * a->W + w) * a->C + c, width, buf);
-      amp_max_tap(best, at, v, width, (int32_t)(r * a->window[1] + s), is_first);
-      is_first = 0;
+      int32_t tap = (int32_t)(r * a->window[1] + s);
+      amp_read8(a->in.dtype, x, ((n * a->H + h0 + r) * a->W + w0 + s) * a->C + c, count, &v);
+      if (r == rows.first && s == cols.first) {
+        best = v;
+        at = at + tap;
+      } else {
+        amp_max_tap(&best, &at, &v, tap);
+      }
     }
+  __builtin_memcpy(best_out, &best, sizeof best);
+  __builtin_memcpy(at_out, &at, sizeof at);
 }
 
 AMP_FN void amp_store_index(int dtype, void *base, int64_t at, const int32_t *index, int n) {
@@ -97,7 +99,8 @@ AMP_FN void amp_max_pool(const AmprtRun *run, const void *args) {
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         int n = amp_piece(a->C, c);
         int64_t to = (row * a->Q + q) * a->C + c;
-        amp_max_window(a, x, row / a->P, row % a->P, q, c, n, best, at);
+        for (int i = 0; i < n; i += 8)
+          amp_max_window(a, x, row / a->P, row % a->P, q, c + i, n - i, best + i, at + i);
         amp_write(a->out.dtype, y, to, n, best);
         if (index)
           amp_store_index(a->index.dtype, index, to, at, n);
@@ -105,39 +108,60 @@ AMP_FN void amp_max_pool(const AmprtRun *run, const void *args) {
   }
 }
 
-AMP_FN void amp_add_where8(float *restrict sum, const float *restrict dy,
-                           const uint8_t *restrict at, uint8_t tap, int n) {
-  AMP_SIMD
-  for (int i = 0; i < n; i++)
-    sum[i] += at[i] == tap ? dy[i] : 0.0f;
-}
-AMP_FN void amp_add_where32(float *restrict sum, const float *restrict dy,
-                            const int32_t *restrict at, int32_t tap, int n) {
-  AMP_SIMD
-  for (int i = 0; i < n; i++)
-    sum[i] += at[i] == tap ? dy[i] : 0.0f;
+/* The windows that cover one element of x. */
+typedef struct AmpCover {
+  AmpSpan ps, qs;
+  int64_t image, h, w;
+} AmpCover;
+
+/* Eight indices from `at` on, of which n exist; the others fit no tap. */
+AMP_INLINE void amp_read8_index(const AmpPool *a, const void *index, int64_t at, int n, AmpI8 *v) {
+  typedef uint8_t AmpB8 __attribute__((vector_size(8)));
+  if (n >= 8 && a->index.dtype == AMPRT_U8) {
+    AmpB8 b;
+    __builtin_memcpy(&b, (const uint8_t *)index + at, sizeof b);
+    *v = __builtin_convertvector(b, AmpI8);
+    return;
+  }
+  int32_t some[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  for (int i = 0; i < n && i < 8; i++)
+    some[i] = a->index.dtype == AMPRT_U8 ? ((const uint8_t *)index)[at + i]
+                                         : ((const int32_t *)index)[at + i];
+  __builtin_memcpy(v, some, sizeof *v);
 }
 
-/* sum += dy of one window (at `from` in y), where its maximum was `tap` */
-AMP_FN void amp_max_collect(const AmpPool *a, float *sum, const void *dy, const void *index,
-                            int64_t from, int64_t tap, int n) {
-  float buf[AMP_BUFFER];
-  const float *d = amp_read(a->in.dtype, dy, from, n, buf);
-  if (a->index.dtype == AMPRT_U8)
-    amp_add_where8(sum, d, (const uint8_t *)index + from, (uint8_t)tap, n);
-  else
-    amp_add_where32(sum, d, (const int32_t *)index + from, (int32_t)tap, n);
+/* Each dy goes to the tap that its index names: eight channels from `c` on. */
+AMP_INLINE void amp_max_collect(const AmpPool *a, const void *dy, const void *index,
+                                const AmpCover *k, int64_t c, int n, float *out) {
+  AmpF8 sum = {0}, d;
+  AmpI8 at;
+  for (int64_t p = k->ps.first; p < k->ps.last; p++) {
+    int64_t from = ((k->image * a->P + p) * a->Q + k->qs.first) * a->C + c;
+    int64_t r = k->h + a->pad[0] - p * a->stride[0];
+    int64_t s = k->w + a->pad[1] - k->qs.first * a->stride[1];
+    int32_t tap = (int32_t)(r * a->window[1] + s);
+    for (int64_t q = k->qs.first; q < k->qs.last; q++) {
+      amp_read8(a->in.dtype, dy, from, n, &d);
+      amp_read8_index(a, index, from, n, &at);
+      sum += (AmpF8)((AmpI8)d & (at == tap));
+      from += a->C;
+      tap -= a->stride[1];
+    }
+  }
+  __builtin_memcpy(out, &sum, sizeof sum);
 }
 
-/* sum += dy / (elements averaged) of one window */
-AMP_FN void amp_avg_collect(const AmpPool *a, float *sum, const void *dy, int64_t from, int64_t p,
-                            int64_t q, int n) {
-  float buf[AMP_BUFFER];
-  float share = amp_pool_share(a, amp_taps(a, 0, p, a->H), amp_taps(a, 1, q, a->W));
-  const float *d = amp_read(a->in.dtype, dy, from, n, buf);
-  AMP_SIMD
-  for (int i = 0; i < n; i++)
-    sum[i] += d[i] / share;
+/* Each dy is shared among the elements averaged. */
+AMP_INLINE void amp_avg_collect(const AmpPool *a, const void *dy, const AmpCover *k, int64_t c,
+                                int n, float *out) {
+  AmpF8 sum = {0}, d;
+  for (int64_t p = k->ps.first; p < k->ps.last; p++)
+    for (int64_t q = k->qs.first; q < k->qs.last; q++) {
+      float share = amp_pool_share(a, amp_taps(a, 0, p, a->H), amp_taps(a, 1, q, a->W));
+      amp_read8(a->in.dtype, dy, ((k->image * a->P + p) * a->Q + q) * a->C + c, n, &d);
+      sum += d / share;
+    }
+  __builtin_memcpy(out, &sum, sizeof sum);
 }
 
 /* Both gradients; `index` is NULL for the average. */
@@ -145,26 +169,21 @@ AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *ind
   const void *dy = amp_at(run, &a->in);
   void *dx = amp_at(run, &a->out);
   AMP_POOL_ROWS(a, a->H, row) {
-    int64_t image = row / a->H, h = row % a->H;
-    AmpSpan ps = amp_windows(a, 0, h, a->P);
-    for (int64_t w = 0; w < a->W; w++)
+    AmpCover k = {.image = row / a->H, .h = row % a->H};
+    k.ps = amp_windows(a, 0, k.h, a->P);
+    for (k.w = 0; k.w < a->W; k.w++) {
+      k.qs = amp_windows(a, 1, k.w, a->Q);
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
-        AmpSpan qs = amp_windows(a, 1, w, a->Q);
-        int n = amp_piece(a->C, c);
         float sum[AMP_BUFFER];
-        for (int i = 0; i < n; i++)
-          sum[i] = 0;
-        for (int64_t p = ps.first; p < ps.last; p++)
-          for (int64_t q = qs.first; q < qs.last; q++) {
-            int64_t from = ((image * a->P + p) * a->Q + q) * a->C + c;
-            int64_t r = h + a->pad[0] - p * a->stride[0], s = w + a->pad[1] - q * a->stride[1];
-            if (index)
-              amp_max_collect(a, sum, dy, index, from, r * a->window[1] + s, n);
-            else
-              amp_avg_collect(a, sum, dy, from, p, q, n);
-          }
-        amp_write(a->out.dtype, dx, (row * a->W + w) * a->C + c, n, sum);
+        int n = amp_piece(a->C, c);
+        for (int i = 0; i < n; i += 8)
+          if (index)
+            amp_max_collect(a, dy, index, &k, c + i, n - i, sum + i);
+          else
+            amp_avg_collect(a, dy, &k, c + i, n - i, sum + i);
+        amp_write(a->out.dtype, dx, (row * a->W + k.w) * a->C + c, n, sum);
       }
+    }
   }
 }
 

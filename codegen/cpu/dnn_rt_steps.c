@@ -1,8 +1,19 @@
 #include "codegen/cpu/dnn_rt_plan.h"
 
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ALIGN = 64 };
+
+/* A kernel cannot report: the runtime learns of it by the exit status of a failed environment. */
+static void dnn_die(const char *what, dnnl_status_t status) {
+  if (what)
+    dnn_fail(what, status);
+  fprintf(stderr, "%s\n", dnn_reason());
+  _Exit(3);
+}
 
 Place place_scratch(Builder *b, int64_t bytes, int64_t move) {
   Place place = {b->dry ? NULL : b->scratch + b->used, move};
@@ -108,15 +119,21 @@ bool step_spread(Builder *b, Place from, Place to, int64_t images) {
                    (Step){run_spread, EACH, .from = from, .to = to, .count = images, .op = b->op});
 }
 
+/* Small products run on one thread: two would gain little, and split sums in another order. */
 static void run_product(const Step *step, int64_t chunk) {
+  enum { SMALL = 8 << 20 };
   int64_t rows = step->rows, cols = step->cols, inner = step->inner;
+  int threads = omp_get_max_threads();
+  if (rows * cols * inner < SMALL)
+    omp_set_num_threads(1);
   dnnl_status_t status = dnnl_sgemm(
       step->trans_from, step->trans_with, rows, cols, inner, 1.0f,
       (const float *)place_now(step->from, chunk), step->trans_from == 'T' ? rows : inner,
       (const float *)place_now(step->with, chunk), step->trans_with == 'T' ? inner : cols,
       step->add && chunk > 0 ? 1.0f : 0.0f, (float *)place_now(step->to, chunk), cols);
+  omp_set_num_threads(threads);
   if (status)
-    dnn_fail("matrix product", status);
+    dnn_die("matrix product", status);
 }
 
 bool step_product(Builder *b, Step product) {
@@ -129,7 +146,8 @@ static void run_primitive(const Step *step, int64_t chunk) {
   for (int i = 0; i < step->n_args; i++)
     if (step->place[i].move)
       dnnl_memory_set_data_handle(step->arg[i].memory, place_now(step->place[i], chunk));
-  prim_run(step->prim, step->n_args, step->arg);
+  if (!prim_run(step->prim, step->n_args, step->arg))
+    dnn_die(NULL, 0);
 }
 
 static bool step_arg(Step *step, int arg, MdRef md, Place place) {

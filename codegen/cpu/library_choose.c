@@ -11,7 +11,7 @@ static DnnMethod choose_pointwise(const DnnOp *op) {
   bool wide = op->c >= 512 && op->k >= 512, narrow = op->c <= 64 || op->k <= 64;
   if (op->kind == DNN_DGRAD)
     return op->c >= 512 && op->k <= 2 * op->c ? DNN_GEMM : DNN_NHWC;
-  if (op->kind == DNN_WGRAD && (wide || (narrow && op->c >= 64)))
+  if (op->kind == DNN_WGRAD && (wide || narrow))
     return DNN_GEMM;
   if (op->kind == DNN_WGRAD && op->c >= 64 && op->ho * op->wo <= 200)
     return DNN_BLOCK;

@@ -4,7 +4,7 @@
 CASE names one of the functions below. RESOURCES is the folder of libamprt.a and amprt.h."""
 import json, os, pathlib, re, shutil, subprocess, sys, tempfile
 
-ampcc, resources, case = sys.argv[1:]
+ampcc, resources, case = [os.path.abspath(a) for a in sys.argv[1:3]] + sys.argv[3:]
 ALLOWED = {"libc.so.6", "libm.so.6", "libgomp.so.1", "libdnnl.so.2", "libdnnl.so.3", "libz.so.1"}
 HOSTILE = ['*/ #include "x.h" /*', '"); system("id"); ("', "??/\\\\", "a\\x0ab", "%s%n", "\\xff\\xfe{}",
            "// -----", "it's"]

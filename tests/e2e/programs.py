@@ -77,11 +77,11 @@ def train(program, folder, *flags):
 
 def repeat():
     program = build("mlp", "--batch-size=16", "--dtype=fp16")
-    first = train(program, "a", "--max-train-steps=50")
-    good = check("the same program twice", train(program, "b", "--max-train-steps=50") == first)
+    first = train(program, "a", "--max-train-steps=30")
+    good = check("the same program twice", train(program, "b", "--max-train-steps=30") == first)
     program = build("cifar_resnet8", "--batch-size=8", "--dtype=fp16", "--loss-scale-interval=10")
-    first = train(program, "c", "--max-train-steps=50", "--threads=2")
-    return good & check("a ResNet twice", train(program, "d", "--max-train-steps=50", "--threads=2") == first)
+    first = train(program, "c", "--max-train-steps=30", "--threads=2")
+    return good & check("a ResNet twice", train(program, "d", "--max-train-steps=30", "--threads=2") == first)
 
 
 def resume():

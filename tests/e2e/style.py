@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""style.py ROOT: what clang-format does not see: tabs, trailing blanks, missing last newlines, unnamed
+TODOs, overlong files. Looks at what git tracks."""
+import os
+import re
+import subprocess
+import sys
+
+MOST_LINES = 600
+root = sys.argv[1]
+try:
+    names = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True).stdout.split("\n")
+except (OSError, subprocess.CalledProcessError):
+    sys.exit(77)
+wrong = 0
+for name in filter(re.compile(r"\.(c|h|def|py|build|md|amp|proto|sh)$|^(check|quickstart|\.ci/run)$").search, names):
+    path = os.path.join(root, name)
+    if not os.path.isfile(path):
+        continue
+    text = open(path, encoding="utf-8").read()
+    for number, line in enumerate(text.split("\n"), 1):
+        if "\t" in line or line != line.rstrip() or re.search(r"\bTODO\b(?! by )", line) and "style.py" not in name:
+            print("%s:%d: %r" % (name, number, line))
+            wrong += 1
+    if text and not text.endswith("\n"):
+        print("%s: no newline at the end" % name)
+        wrong += 1
+    if name.endswith((".c", ".h")) and text.count("\n") > MOST_LINES:
+        print("%s: %d lines" % (name, text.count("\n")))
+        wrong += 1
+sys.exit(1 if wrong else 0)

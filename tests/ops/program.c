@@ -1,5 +1,6 @@
 #include "tests/ops/program.h"
 
+#include "codegen/build.h"
 #include "runtime/amprt.h"
 
 #include <dlfcn.h>
@@ -116,38 +117,27 @@ void program_spread(Module *module) {
 
 /* ---- compile and load ---- */
 
-static const char *const flags[] = {"-std=gnu11",
-                                    "-O3",
-                                    "-fopenmp",
-                                    "-w",
-                                    "-ffp-contract=off",
-                                    "-fno-math-errno",
-                                    "-fno-trapping-math",
-                                    "-march=x86-64-v3",
-                                    "-fPIC",
-                                    "-shared"};
+/* Compiled as build.c does for an AVX2 machine, but into a shared object. */
+static const char *command(Arena *arena, const char *text, const char *object,
+                           const char *resource) {
+  const char *compiler = getenv("CC"), *flags = "";
+  compiler = compiler && *compiler ? compiler : "cc";
+  for (int i = 0; build_flags[i]; i++)
+    flags = arena_printf(arena, "%s '%s'", flags, build_flags[i]);
+  return arena_printf(arena,
+                      "%s %s -O2 -march=x86-64-v3 -fPIC '-I%s' -o '%s.o' '%s' && "
+                      "%s -shared -o '%s' '%s.o' '%s/libamprt_dnn.a' -fopenmp -ldnnl -lm",
+                      compiler, flags, resource, object, text, compiler, object, object, resource);
+}
 
-static pid_t compile(Arena *arena, const char *text, const char *object, const char *resource) {
-  enum { N_FLAGS = sizeof flags / sizeof *flags };
-  char *argv[N_FLAGS + 16];
-  int n = 0;
-  const char *compiler = getenv("CC");
-  argv[n++] = arena_printf(arena, "%s", compiler && *compiler ? compiler : "cc");
-  for (int i = 0; i < N_FLAGS; i++)
-    argv[n++] = arena_printf(arena, "%s", flags[i]);
-  argv[n++] = arena_printf(arena, "-I%s", resource);
-  argv[n++] = arena_printf(arena, "-o%s", object);
-  argv[n++] = arena_printf(arena, "%s", text);
-  argv[n++] = arena_printf(arena, "%s/libamprt_dnn.a", resource);
-  argv[n++] = arena_printf(arena, "-ldnnl");
-  argv[n++] = arena_printf(arena, "-lm");
-  argv[n] = NULL;
+static pid_t compile(const char *shell) {
   pid_t pid = fork();
   CHECK(pid >= 0, "fork failed");
-  if (pid)
-    return pid;
-  execvp(argv[0], argv);
-  _exit(127);
+  if (pid == 0) {
+    execl("/bin/sh", "sh", "-c", shell, (char *)NULL);
+    _exit(127);
+  }
+  return pid;
 }
 
 Program *program_begin(Arena *arena, const Module *module, const CodegenOptions *options,
@@ -161,7 +151,7 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
   CHECK(out, "cannot write %s", text);
   emit_c(module, options, out);
   fclose(out);
-  p->compiler = compile(arena, text, p->object, options->resource);
+  p->compiler = compile(command(arena, text, p->object, options->resource));
   return p;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { GUARD = 64, PATTERN = 0xA5 };
@@ -246,20 +247,72 @@ static int count_strays(const Graph *graph, const unsigned char *arena) {
   return strays;
 }
 
-int program_run(Program *p, int g, int threads, EvalEnv *env) {
-  const AmprtGraph *graph = &p->code->graph[g];
-  AmprtRun run = {block(graph->arena_bytes), block(p->code->state_bytes)};
+static void run_begin(Program *p, const AmprtGraph *graph, int threads, EvalEnv *env,
+                      AmprtRun *run) {
   char error[256] = "";
-  load(p, graph, &run, env);
+  *run = (AmprtRun){block(graph->arena_bytes), block(p->code->state_bytes)};
+  load(p, graph, run, env);
   p->code->set_threads(threads);
-  CHECK(!p->code->open || p->code->open(&run, error, sizeof error) == 0, "open: %s", error);
+  CHECK(!p->code->open || p->code->open(run, error, sizeof error) == 0, "open: %s", error);
   for (int i = 0; i < graph->n_kernels; i++)
-    graph->kernel[i].run(&run, graph->kernel[i].args);
+    graph->kernel[i].run(run, graph->kernel[i].args);
+}
+
+static void run_end(Program *p, AmprtRun *run) {
   if (p->code->close)
     p->code->close();
-  store(p, graph, &run, env);
+  free(run->arena);
+  free(run->state);
+}
+
+int program_run(Program *p, int g, int threads, EvalEnv *env) {
+  AmprtRun run;
+  run_begin(p, &p->code->graph[g], threads, env, &run);
+  store(p, &p->code->graph[g], &run, env);
   int strays = count_strays(p->module->graph[g], run.arena);
-  free(run.arena);
-  free(run.state);
+  run_end(p, &run);
   return strays;
+}
+
+static double seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* How often the kernel gave other bits in `result` than the first time. */
+static int count_changes(const AmprtKernel *kernel, const AmprtRun *run, const Value *result) {
+  size_t bytes = (size_t)type_bytes(result->type);
+  unsigned char *at = run->arena + attr_ints(result->node, ATTR_AT, 1)[0], *first = malloc(bytes);
+  CHECK(first, "out of memory");
+  memcpy(first, at, bytes);
+  int changes = 0;
+  double end = seconds() + 0.03;
+  for (int i = 0; i < 1000 && seconds() < end; i++) {
+    kernel->run(run, kernel->args);
+    changes += memcmp(first, at, bytes) != 0;
+  }
+  free(first);
+  return changes;
+}
+
+int program_repeat(Program *p, int g, int threads, EvalEnv *env) {
+  const AmprtGraph *graph = &p->code->graph[g];
+  const Graph *ir = p->module->graph[g];
+  AmprtRun run;
+  run_begin(p, graph, threads, env, &run);
+  int failed = 0;
+  for (int i = 0; i < ir->n_nodes; i++) {
+    const Node *node = ir->node[i];
+    GenClass gen = op_info[node->op].gen;
+    if (gen != GEN_CONV && gen != GEN_MATMUL)
+      continue;
+    int changes =
+        count_changes(&graph->kernel[attr_int(node, ATTR_KERNEL, 0)], &run, node->result[0]);
+    if (changes)
+      printf("FAIL %%%s: the kernel gave other bits in %d runs\n", node->result[0]->name, changes);
+    failed += changes != 0;
+  }
+  run_end(p, &run);
+  return failed;
 }

@@ -19,5 +19,8 @@ void program_finish(Program *program);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph.
  * Returns how many guard bytes were written to (each graph is printed). */
 int program_run(Program *program, int graph, int threads, EvalEnv *env);
+/* Runs every library kernel of a spread program again and again. Returns how many did not give the
+ * same bits each time (each is printed). */
+int program_repeat(Program *program, int graph, int threads, EvalEnv *env);
 
 #endif

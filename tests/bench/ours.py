@@ -8,10 +8,10 @@ BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
 SKIP = 2  # steps that warm up
 
 
-def step_ms(log):
-    """Median milliseconds of the steps in a JSON-lines log."""
+def step_ms(log, batch):
+    """Median milliseconds of the steps in a JSON-lines log written with --log-every=1."""
     lines = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
-    return 1e3 * statistics.median([line["seconds"] for line in lines if line.get("event") == "train"][SKIP:])
+    return statistics.median([1e3 * batch / line["images_per_second"] for line in lines if line["event"] == "train"][SKIP:])
 
 
 def contestant(model, dtype, batch, steps, folder, flags=()):
@@ -22,4 +22,4 @@ def contestant(model, dtype, batch, steps, folder, flags=()):
     log = f"{stem}.jsonl"
     command = [sys.executable, "-c", "import os,sys; os.path.exists(sys.argv[1]) and os.remove(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])", log,
                stem, "--use-synthetic-data", f"--max-train-steps={steps + SKIP}", "--log-every=1", f"--log-file={log}", "-q", "--train-epochs=1", *flags]
-    return rounds.Contestant(f"ampcc {dtype}", command, lambda out: step_ms(log))
+    return rounds.Contestant(f"ampcc {dtype}", command, lambda out: step_ms(log, batch))

@@ -8,6 +8,7 @@
  *
  * each for f32, f16 with loss scaling, and bf16. */
 #include "passes/pass.h"
+#include "tests/read_file.h"
 #include "tests/ops/cases.h"
 #include "tests/ops/program.h"
 
@@ -36,18 +37,6 @@ typedef struct Step {
   PassContext context;
   Module *module;
 } Step;
-
-static char *read_file(Arena *arena, const char *path) {
-  FILE *in = fopen(path, "rb");
-  CHECK(in, "cannot open %s", path);
-  char *text = NULL;
-  int len = 0, cap = 0;
-  for (int c; (c = fgetc(in)) != EOF;)
-    arena_push(arena, text, len, cap, (char)c);
-  arena_push(arena, text, len, cap, '\0');
-  fclose(in);
-  return text;
-}
 
 static void step_init(Step *s, const char *path, DType dtype) {
   *s = (Step){.arena = arena_new(), .diag = {.out = stderr}};

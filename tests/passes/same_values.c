@@ -6,24 +6,13 @@
 #include "codegen/codegen.h"
 #include "ir/eval/eval.h"
 #include "passes/pass.h"
+#include "tests/read_file.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double tolerance = 2e-6; /* simplify rounds constants to f32 */
-
-static char *read_file(Arena *arena, const char *path) {
-  FILE *in = fopen(path, "rb");
-  CHECK(in, "cannot open %s", path);
-  char *text = NULL;
-  int len = 0, cap = 0;
-  for (int c; (c = fgetc(in)) != EOF;)
-    arena_push(arena, text, len, cap, (char)c);
-  arena_push(arena, text, len, cap, '\0');
-  fclose(in);
-  return text;
-}
 
 /* Uniform in [0, 1), the i-th number of a name. */
 static double noise(const char *name, int64_t i) {

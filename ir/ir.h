@@ -63,6 +63,7 @@ enum {
   OPF_NOGRAD = 1 << 0,   /* no gradient flows through it                */
   OPF_COMMUTES = 1 << 1, /* operands may be swapped                     */
   OPF_EFFECT = 1 << 2,   /* kept though it has no results: a root       */
+  OPF_FINITE = 1 << 3,   /* finite operands give finite results         */
 };
 
 /* Values of ATTR_AT that are no offset. */
@@ -161,7 +162,8 @@ extern const char *const layout_name[LAYOUT_COUNT];
 typedef struct AttrInfo {
   const char *text;
   AttrKind kind;
-  bool any; /* legal on every op */
+  bool any;  /* legal on every op                                           */
+  bool note; /* says why, not what: ops that differ in it alone are the same */
 } AttrInfo;
 extern const AttrInfo attr_info[ATTR_END];
 

@@ -146,7 +146,7 @@ static int emit(Arena *arena, const Module *module, const Options *options, Diag
 }
 
 static int compile(Arena *arena, const Options *options) {
-  Diag diag = {.out = stderr};
+  Diag diag = {.out = stderr, .warn = options->warn};
   double start = now();
   Module *module = load(arena, options, &diag);
   double loaded = now();

@@ -1,5 +1,7 @@
 #include "frontend/options.h"
 
+#include "ir/base/nearest.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +26,8 @@ static void help_line(FILE *out, char letter, const char *flag, const char *argu
 }
 
 static void help_recipe(FILE *out) {
-  static const char *const argument[] = {[RECIPE_STR] = "WORD", [RECIPE_INT] = "N",
-                                         [RECIPE_FLOAT] = "X", [RECIPE_FLOATS] = "X,Y"};
+  static const char *const argument[] = {
+      [RECIPE_STR] = "WORD", [RECIPE_INT] = "N", [RECIPE_FLOAT] = "X", [RECIPE_FLOATS] = "X,Y"};
   fputs("\nrecipe: instead of the model's (*: may also be given to the program)\n", out);
   for (int i = 0; i < n_recipe_fields; i++) {
     const RecipeField *field = &recipe_field[i];
@@ -34,9 +36,21 @@ static void help_recipe(FILE *out) {
   }
 }
 
+static void help_warnings(FILE *out) {
+  fputs("\nwarnings: -WNAME, -Wno-NAME, -Werror=NAME, -Wno-error=NAME; all for every one (*: on "
+        "unasked)\n",
+        out);
+  for (int i = 0; i < WARN_COUNT; i++) {
+    const WarnInfo *info = &warn_info[i];
+    fprintf(out, "  %-*s%s%s\n", HELP_COLUMN - 2, info->name, info->meaning, info->on ? " *" : "");
+  }
+}
+
 void options_help(FILE *out) {
-  static const char *const heading[] = {[GROUP_OUTPUT] = "output", [GROUP_PROGRAM] = "program",
-                                        [GROUP_PASSES] = "passes", [GROUP_REPORTS] = "reports",
+  static const char *const heading[] = {[GROUP_OUTPUT] = "output",
+                                        [GROUP_PROGRAM] = "program",
+                                        [GROUP_PASSES] = "passes",
+                                        [GROUP_REPORTS] = "reports",
                                         [GROUP_TOOLS] = "tools"};
   fputs("usage: ampcc MODEL [-o FILE] [options]\n\n"
         "Compiles MODEL (.pb, .pbtxt, or a graph as .amp; `-`: standard input) to a program that\n"
@@ -51,6 +65,7 @@ void options_help(FILE *out) {
         fputc('\n', out);
       }
   }
+  help_warnings(out);
   help_recipe(out);
   fputs("\nexit status: 0 done, 1 the model is wrong, 2 the command line is wrong, 3 the machine\n"
         "lacks something (compiler, disk space), 70 a bug in ampcc.\n",
@@ -60,56 +75,6 @@ void options_help(FILE *out) {
 void options_list_passes(FILE *out) {
   for (int i = 0; i < n_passes; i++)
     fprintf(out, "%-16s %s\n", pass_info[i].flag, pass_info[i].summary);
-}
-
-/* ---- the nearest name, for a typing error ---- */
-
-enum { MAX_FLAG = 40 };
-
-static int least(int a, int b, int c) {
-  int ab = a < b ? a : b;
-  return ab < c ? ab : c;
-}
-
-/* Edits that turn one name into the other. */
-static int distance(const char *a, const char *b) {
-  int row[MAX_FLAG + 1], n = (int)strlen(b);
-  if (n > MAX_FLAG)
-    return MAX_FLAG;
-  for (int j = 0; j <= n; j++)
-    row[j] = j;
-  for (int i = 1; a[i - 1]; i++) {
-    int diagonal = row[0];
-    row[0] = i;
-    for (int j = 1; j <= n; j++) {
-      int above = row[j];
-      row[j] = least(row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-      diagonal = above;
-    }
-  }
-  return row[n];
-}
-
-static void consider(const char *name, const char *flag, int *best, const char **nearest) {
-  int d = distance(flag, name);
-  if (d < *best) {
-    *best = d;
-    *nearest = flag;
-  }
-}
-
-static bool unknown_option(const char *name, const char *argument) {
-  const char *nearest = NULL;
-  int best = 4; /* further away it is another word */
-  for (int i = 0; i < OPTION_COUNT; i++)
-    consider(name, option_info[i].flag, &best, &nearest);
-  for (int i = 0; i < n_recipe_fields; i++)
-    consider(name, recipe_field[i].flag, &best, &nearest);
-  fprintf(stderr, "ampcc: unknown option `%s`", argument);
-  if (nearest)
-    fprintf(stderr, "; did you mean `--%s`?", nearest);
-  fputs(nearest ? "\n" : "; see --help\n", stderr);
-  return false;
 }
 
 /* ---- parsing ---- */
@@ -143,6 +108,30 @@ static const char *take_value(Args *args, const char *flag, const char *value) {
   return value;
 }
 
+static bool unknown_option(Args *args, const char *name, const char *argument) {
+  Nearest nearest = nearest_to(name);
+  for (int i = 0; i < OPTION_COUNT; i++)
+    nearest_try(&nearest, option_info[i].flag);
+  for (int i = 0; i < n_recipe_fields; i++)
+    nearest_try(&nearest, recipe_field[i].flag);
+  const char *hint = nearest_hint(args->arena, &nearest, "--");
+  fprintf(stderr, "ampcc: unknown option `%s`%s\n", argument, *hint ? hint : "; see --help");
+  return false;
+}
+
+/* -WNAME and the like: they add up, so none replaces another. */
+static bool parse_warning(Args *args, const char *text) {
+  const char *unknown = warn_set(&args->out->warn, text);
+  if (!unknown)
+    return true;
+  Nearest nearest = nearest_to(unknown);
+  for (int i = 0; i < WARN_COUNT; i++)
+    nearest_try(&nearest, warn_info[i].name);
+  const char *hint = nearest_hint(args->arena, &nearest, "");
+  fprintf(stderr, "ampcc: unknown warning `%s`%s\n", unknown, *hint ? hint : "; see --help");
+  return false;
+}
+
 static bool parse_option(Args *args, OptionId id, const char *value) {
   const OptionInfo *info = &option_info[id];
   bool optional = info->argument && *info->argument == '[';
@@ -155,7 +144,7 @@ static bool parse_option(Args *args, OptionId id, const char *value) {
   else if (!value)
     value = "";
   args->out->text[id] = value;
-  return value != NULL;
+  return value && (id != OPT_warn || parse_warning(args, value));
 }
 
 static bool parse_long(Args *args, const char *arg) {
@@ -166,7 +155,7 @@ static bool parse_long(Args *args, const char *arg) {
       return parse_option(args, (OptionId)i, value);
   const RecipeField *field = recipe_find(name);
   if (!field || strcmp(field->flag, name))
-    return unknown_option(name, arg);
+    return unknown_option(args, name, arg);
   Override override = {field, take_value(args, name, value)};
   if (override.text)
     arena_push(args->arena, args->override, args->n_overrides, args->cap_overrides, override);
@@ -181,7 +170,7 @@ static bool parse_short(Args *args, const char *arg) {
         break;
       return parse_option(args, (OptionId)i, arg[2] ? arg + 2 : NULL);
     }
-  return unknown_option(arg + 1, arg);
+  return unknown_option(args, arg + 1, arg);
 }
 
 static bool parse_model(Args *args, const char *arg) {

@@ -29,6 +29,7 @@ typedef struct Options {
   const char *model;
   const char *text[OPTION_COUNT]; /* as given; NULL: absent; "": a switch, or no argument */
   Overrides overrides;
+  WarnSet warn;
   /* what some of the texts mean */
   EmitKind emit;
   const char *output;

@@ -4,9 +4,10 @@
 #include <string.h>
 
 const AttrInfo attr_info[ATTR_END] = {
-#define ATTR_WHERE_OP               false
-#define ATTR_WHERE_ANY              true
-#define ATTR(id, text, kind, where) [ATTR_##id] = {text, ATTR_##kind, ATTR_WHERE_##where},
+#define WHERE_OP                    false, false
+#define WHERE_ANY                   true, false
+#define WHERE_NOTE                  true, true
+#define ATTR(id, text, kind, where) [ATTR_##id] = {text, ATTR_##kind, WHERE_##where},
 #include "ir/attrs.def"
 };
 

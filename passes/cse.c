@@ -6,9 +6,9 @@
  *   after    %a = cast %x : f16[4]
  *            %y = add %a, %a : f16[4]
  *
- * Same op, operands (in either order where the op commutes), attributes and types; why a precision
- * was chosen may differ. Runs before fuse, which makes clones on purpose. Never merges inputs,
- * variables or effects. */
+ * Same op, operands (in either order where the op commutes), attributes and types; notes (why a
+ * precision was chosen) may differ. Runs before fuse, which makes clones on purpose. Never merges
+ * inputs, variables or effects. */
 #include "passes/pass.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ static uint64_t hash_node(const Node *node) {
   for (int k = 0; k < node->n_attrs; k++) {
     size_t size;
     const void *bytes = attr_bytes(&node->attr[k], &size);
-    if (node->attr[k].key != ATTR_WHY)
+    if (!attr_info[node->attr[k].key].note)
       hash = mix_bytes(mix(hash, (uint64_t)node->attr[k].key), bytes, size);
   }
   return mix(hash, node->n_results ? (uint64_t)node->result[0]->type.dtype : 0);
@@ -85,13 +85,15 @@ static bool same_attr(const Attr *a, const Attr *b) {
   return a->key == b->key && size_a == size_b && (!size_a || !memcmp(bytes_a, bytes_b, size_a));
 }
 
-static int skip_why(const Node *node, int k) {
-  return k < node->n_attrs && node->attr[k].key == ATTR_WHY ? k + 1 : k;
+static int skip_notes(const Node *node, int k) {
+  while (k < node->n_attrs && attr_info[node->attr[k].key].note)
+    k++;
+  return k;
 }
 
 static bool same_attrs(const Node *a, const Node *b) {
-  int i = skip_why(a, 0), j = skip_why(b, 0);
-  for (; i < a->n_attrs && j < b->n_attrs; i = skip_why(a, i + 1), j = skip_why(b, j + 1))
+  int i = skip_notes(a, 0), j = skip_notes(b, 0);
+  for (; i < a->n_attrs && j < b->n_attrs; i = skip_notes(a, i + 1), j = skip_notes(b, j + 1))
     if (!same_attr(&a->attr[i], &b->attr[j]))
       return false;
   return i == a->n_attrs && j == b->n_attrs;

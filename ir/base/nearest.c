@@ -1,0 +1,86 @@
+#include "ir/base/nearest.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { MAX_NAME = 100, MAX_EDITS = 3 };
+
+static int least(int a, int b, int c) {
+  int ab = a < b ? a : b;
+  return ab < c ? ab : c;
+}
+
+/* Edits that turn the first n characters of one name into the other. */
+static int distance(const char *a, int n_a, const char *b, int n_b) {
+  int row[MAX_NAME + 1];
+  if (n_a > MAX_NAME || n_b > MAX_NAME)
+    return MAX_NAME;
+  for (int j = 0; j <= n_b; j++)
+    row[j] = j;
+  for (int i = 1; i <= n_a; i++) {
+    int diagonal = row[0];
+    row[0] = i;
+    for (int j = 1; j <= n_b; j++) {
+      int above = row[j];
+      row[j] = least(row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+      diagonal = above;
+    }
+  }
+  return row[n_b];
+}
+
+/* The name less its wildcards; true if it had any. */
+static bool without_wildcards(const char *name, char *out) {
+  int n = 0;
+  bool any = false;
+  for (; *name && n < MAX_NAME; name++)
+    if (*name == '*' || *name == '?')
+      any = true;
+    else
+      out[n++] = *name;
+  out[n] = '\0';
+  return any;
+}
+
+static int edits(const char *want, const char *name) {
+  char plain[MAX_NAME + 1];
+  bool wild = without_wildcards(want, plain);
+  int n = (int)strlen(plain), all = (int)strlen(name);
+  int whole = distance(plain, n, name, all);
+  int start = wild && n && n < all ? distance(plain, n, name, n) : whole;
+  return start < whole ? start : whole;
+}
+
+Nearest nearest_to(const char *want) {
+  return (Nearest){.want = want};
+}
+
+void nearest_try(Nearest *nearest, const char *name) {
+  int d = edits(nearest->want, name), at = nearest->n;
+  if (d > MAX_EDITS || d >= (int)strlen(name))
+    return;
+  for (int i = 0; i < nearest->n; i++)
+    if (strcmp(nearest->name[i], name) == 0)
+      return;
+  while (at > 0 && nearest->distance[at - 1] > d)
+    at--;
+  if (at == NEAREST_MOST)
+    return;
+  if (nearest->n < NEAREST_MOST)
+    nearest->n++;
+  for (int i = nearest->n - 1; i > at; i--) {
+    nearest->distance[i] = nearest->distance[i - 1];
+    nearest->name[i] = nearest->name[i - 1];
+  }
+  nearest->distance[at] = d;
+  nearest->name[at] = name;
+}
+
+const char *nearest_hint(Arena *arena, const Nearest *nearest, const char *before) {
+  const char *text = "";
+  for (int i = 0; i < nearest->n; i++) {
+    const char *link = i == 0 ? "; did you mean " : i == nearest->n - 1 ? " or " : ", ";
+    text = arena_printf(arena, "%s%s`%s%s`", text, link, before, nearest->name[i]);
+  }
+  return nearest->n ? arena_printf(arena, "%s?", text) : text;
+}

@@ -84,6 +84,21 @@ static void draft_attr(Import *im, Draft *draft, const Ampcc__Attribute *def) {
   attr_set(im->graph, &draft->node, attr);
 }
 
+/* Keras' name of the layer's policy: what its op computes in. */
+static void draft_policy(Import *im, Draft *draft) {
+  static const char *const policy[][2] = {
+      {"float32", "f32"}, {"mixed_float16", "f16"}, {"mixed_bfloat16", "bf16"}};
+  const char *name = draft->def->policy;
+  for (size_t i = 0; i < sizeof policy / sizeof *policy; i++)
+    if (!strcmp(name, policy[i][0]))
+      attr_set_str(im->graph, &draft->node, ATTR_COMPUTE, policy[i][1]);
+  if (*name && !attr_find(&draft->node, ATTR_COMPUTE))
+    refuse_node(im, draft, DIAG_POLICY,
+                arena_printf(im->arena, "has policy `%s`, which is none of: float32 mixed_float16 "
+                                        "mixed_bfloat16 (parameters are f32)",
+                             import_quote(im, name)));
+}
+
 /* ---- operands and results ---- */
 
 static void draft_operands(Import *im, Draft *draft) {
@@ -184,6 +199,7 @@ static void import_one(Import *im, const Ampcc__Node *def) {
   draft_results(im, &draft);
   for (size_t i = 0; i < def->n_attribute; i++)
     draft_attr(im, &draft, def->attribute[i]);
+  draft_policy(im, &draft);
   draft_type(im, &draft);
   if (!draft.refused)
     draft_infer(im, &draft);

@@ -1,6 +1,8 @@
 /* What the values of options mean, and which do not go together. */
 #include "frontend/options.h"
 
+#include "frontend/coupling.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,22 +44,14 @@ static bool read_dtype(Options *options) {
   return true;
 }
 
-static bool read_loss_scale(Options *options) {
-  CompileOptions *compile = &options->compile;
-  double interval = (double)compile->scale_interval;
-  if (!read_number(options, OPT_loss_scale_start, 1, compile->scale_max, &compile->scale_init) ||
-      !read_number(options, OPT_loss_scale_interval, 1, 1e15, &interval))
-    return false;
-  compile->scale_interval = (int64_t)interval;
-  const char *text = options->text[OPT_loss_scale];
-  if (!text)
-    return true;
-  if (!strcmp(text, "none"))
-    return compile->loss_scale = LOSS_SCALE_NONE, true;
-  if (!strcmp(text, "dynamic"))
-    return compile->loss_scale = LOSS_SCALE_DYNAMIC, true;
-  compile->loss_scale = LOSS_SCALE_FIXED;
-  return read_number(options, OPT_loss_scale, 0x1p-24, compile->scale_max, &compile->scale_init);
+static bool read_excess(Options *options) {
+  static const char *const word[] = {"exact", "fused", "fast", NULL};
+  const char *text = options->text[OPT_excess_precision];
+  int i = text ? word_index(word, text) : 0;
+  if (i < 0)
+    return wrong_value(OPT_excess_precision, text);
+  options->compile.excess = (ExcessPrecision)i;
+  return true;
 }
 
 static bool read_output(Options *options) {
@@ -106,9 +100,9 @@ static bool check_target(const Options *options) {
 bool options_interpret(Options *options) {
   if (options->text[OPT_print_after_all])
     options->text[OPT_print_after] = "all";
-  return check_target(options) && read_dtype(options) && read_loss_scale(options) &&
+  return check_target(options) && read_dtype(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
-         read_output(options) && check_passes(options, OPT_passes) &&
+         read_excess(options) && read_output(options) && check_passes(options, OPT_passes) &&
          check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
          check_passes(options, OPT_print_after);
 }

@@ -232,9 +232,20 @@ bool shape_all_finite(const Node *node, TensorType *out, const char **why) {
   return true;
 }
 
+bool shape_clip_norm(const Node *node, TensorType *out, const char **why) {
+  const Attr *clip = attr_find(node, ATTR_CLIP);
+  out[0] = out[1] = type_scalar(DT_F32);
+  if (!is_scalar(arg_type(node, 0), DT_F32))
+    return refuse(why, "the inverse loss scale must be f32[]");
+  for (int a = 1; a < node->n_args; a++)
+    if (!is_float(arg_type(node, a)))
+      return refuse(why, "gradients must be of float types");
+  return clip && clip->f > 0 ? true : refuse(why, "needs `clip` above 0");
+}
+
 /* Are all attributes of the op there? Those that may be left out have an obvious zero. */
 static bool complete(const Node *node) {
-  static const uint64_t optional = 0 A(DECAY) A(NESTEROV) A(DECOUPLED);
+  static const uint64_t optional = 0 A(DECAY) A(CLIP) A(NESTEROV) A(DECOUPLED);
   uint64_t need = op_info[node->op].attrs & ~optional;
   for (int i = 0; i < node->n_attrs; i++)
     need &= ~(UINT64_C(1) << node->attr[i].key);

@@ -203,6 +203,8 @@ static const struct Range {
     {"epsilon", 0, 1},
     {"trust", 0, 1e3},
     {"weight_decay", 0, 1e3},
+    {"clip_value", 0, 1e30},
+    {"clip_norm", 0, 1e30},
     {"label_smoothing", 0, 1},
     {"learning_rate", 0, 1e6},
     {"lr_batch", 0, 1e9},
@@ -265,5 +267,7 @@ void recipe_check(const Recipe *recipe, SrcLoc loc, Diag *diag) {
     check_words(recipe, &words_of[i], loc, diag);
   for (size_t i = 0; i < sizeof range_of / sizeof range_of[0]; i++)
     check_range(recipe, &range_of[i], loc, diag);
+  if (recipe->clip_value > 0 && recipe->clip_norm > 0)
+    diag_error(diag, loc, DIAG_RECIPE, "clip_value and clip_norm do not go together");
   check_schedule(recipe, loc, diag);
 }

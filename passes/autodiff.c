@@ -12,8 +12,9 @@
  *              output %w.grad {name="w.grad"}
  *
  * Walks the forward nodes backwards and asks each one's rule (grad_*.c) for the gradients of its
- * operands; several uses of one value add up. Runs before every pass that knows gradients.
- * Never computes a gradient that no parameter needs: the first convolution has no dgrad. */
+ * operands; several uses of one value add up. A gradient op computes in the type that its forward
+ * op was asked to (`compute`). Runs before every pass that knows gradients. Never computes a
+ * gradient that no parameter needs: the first convolution has no dgrad. */
 #include "passes/edit.h"
 #include "passes/grad.h"
 #include "passes/pass.h"
@@ -45,7 +46,7 @@ bool grad_wants(const Grad *grad, const Node *node, int arg) {
 Node *grad_begin(Grad *grad, const Node *node, OpKind op, int n_args, Value *const *args) {
   Node *made = graph_append(grad->graph, op, node->loc, n_args, args);
   for (int i = 0; i < node->n_attrs; i++)
-    if (op_info[op].attrs >> node->attr[i].key & 1)
+    if (op_info[op].attrs >> node->attr[i].key & 1 || node->attr[i].key == ATTR_COMPUTE)
       attr_set(grad->graph, made, node->attr[i]);
   return made;
 }

@@ -9,9 +9,10 @@
  *            update %loss_scale, %s
  *            update %good_steps, %g
  *
- * A fixed scale has no good_steps and no update, but the same test. Runs after autodiff and before
- * optimizer, which divides by the scale and gates its updates by %finite. Never scales a value that
- * is not a gradient: the output "loss" stays what it is. */
+ * A fixed scale has no good_steps and no update, but the same test, unless it is to be as blind as
+ * TensorFlow's (scale_untested): then it is a variable and nothing else. Runs after autodiff and
+ * before optimizer, which divides by the scale and gates its updates by %finite. Never scales a
+ * value that is not a gradient: the output "loss" stays what it is. */
 #include "passes/edit.h"
 #include "passes/pass.h"
 
@@ -96,11 +97,18 @@ bool pass_loss_scale(PassContext *context, Graph *graph) {
   Value *seed = find_seed(graph);
   if (mode == LOSS_SCALE_NONE || !seed || !is_ready(context->diag, graph))
     return false;
-  Value *finite = test_finite(context, graph);
-  if (!finite)
+  bool tested = mode == LOSS_SCALE_DYNAMIC || !context->options->scale_untested;
+  Value *finite = tested ? test_finite(context, graph) : NULL;
+  if (tested && !finite)
     return false;
   Value *scale = seed_scale(graph, seed, context->options->scale_init);
-  graph_output_add(graph, finite, "finite");
+  if (tested)
+    graph_output_add(graph, finite, "finite");
+  else
+    diag_warning(context->diag, (SrcLoc){0}, WARN_LOSS_SCALE,
+                 "the fixed loss scale %g has no finite test, as in TensorFlow: gradients that "
+                 "overflow spoil the parameters",
+                 context->options->scale_init);
   if (mode == LOSS_SCALE_DYNAMIC)
     update_scale(context->options, graph, scale, finite);
   return true;

@@ -10,9 +10,10 @@
  *            update %w.momentum, %w.momentum.new, %finite
  *            ... moving statistics likewise (norm.h), then %global_step
  *
- * Runs after loss-scale. Weight decay spares what the recipe or the variable's own `decay` says;
- * what it spares gets plain momentum where the recipe says LARS. Never lets a skipped step change
- * anything: with loss scaling every update here is gated. */
+ * With clip_norm a clip_norm node stands between the inverse and the updates; with clip_value each
+ * update clips. Runs after loss-scale. Weight decay spares what the recipe or the variable's own
+ * `decay` says; what it spares gets plain momentum where the recipe says LARS. Never lets a skipped
+ * step change anything: with loss scaling every update here is gated. */
 #include "ir/recipe.h"
 #include "passes/edit.h"
 #include "passes/norm.h"
@@ -88,6 +89,8 @@ static void set_attrs(const Optimizer *o, const Rule *rule, Node *node, double d
   for (size_t i = 0; i < sizeof number / sizeof number[0]; i++)
     if (op_info[node->op].attrs >> number[i].key & 1)
       attr_set_float(o->graph, node, number[i].key, number[i].value);
+  if (recipe->clip_value > 0)
+    attr_set_float(o->graph, node, ATTR_CLIP, recipe->clip_value);
   if (rule->nesterov)
     attr_set_int(o->graph, node, ATTR_NESTEROV, 1);
   if (rule->decoupled)
@@ -134,6 +137,21 @@ static Value *add_inverse(Graph *graph) {
       graph_op(graph, OP_DIV, "loss_scale.inv", (SrcLoc){0}, 2, (Value *[]){one, scale});
   graph_move_tail(graph, 2, before);
   return inverse;
+}
+
+/* The inverse scale, made smaller where the gradients together are too long: no pass over them of
+ * its own. */
+static Value *add_clip_norm(const Optimizer *o, const ParamGrad *grads, int n, Arena *scratch) {
+  Value **args = arena_alloc(scratch, (size_t)(n + 1) * sizeof *args);
+  args[0] = o->inverse;
+  for (int i = 0; i < n; i++)
+    args[i + 1] = grads[i].grad;
+  Node *node = graph_append(o->graph, OP_CLIP_NORM, (SrcLoc){0}, n + 1, args);
+  attr_set_float(o->graph, node, ATTR_CLIP, o->recipe->clip_norm);
+  node_finish(o->graph, node, "clip.inv", 2, NULL);
+  graph_rename(o->graph, node->result[1], graph_fresh_name(o->graph, "gradient_norm"));
+  graph_output_add(o->graph, node->result[1], "gradient_norm");
+  return node->result[0];
 }
 
 static void add_rate(Optimizer *o) {
@@ -186,7 +204,8 @@ static bool check_model(Diag *diag, const Graph *graph) {
       diag_error(diag, node->loc, DIAG_SHAPE, "parameter %%%s is %s: it must be f32",
                  node->result[0]->name, dtype_info[node->result[0]->type.dtype].name);
     const char *name = attr_str(node, ATTR_NAME, "");
-    if (strcmp(name, "schedule") == 0 || strcmp(name, "learning_rate") == 0)
+    if (strcmp(name, "schedule") == 0 || strcmp(name, "learning_rate") == 0 ||
+        strcmp(name, "gradient_norm") == 0)
       diag_error(diag, node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", name);
   }
   if (graph_find(graph, "global_step"))
@@ -211,6 +230,8 @@ bool pass_optimizer(PassContext *context, Graph *graph) {
   o.finite = finite && finite->arg[0]->node->op == OP_ALL_FINITE ? finite->arg[0] : NULL;
   add_rate(&o);
   o.inverse = add_inverse(graph);
+  if (o.recipe->clip_norm > 0)
+    o.inverse = add_clip_norm(&o, grads, n, context->scratch);
   mark_spared(&o);
   update_params(&o, rule, grads, n);
   drop_outputs(graph, grads, n);

@@ -2,6 +2,7 @@
  * text that a reproducer is made of. */
 #include "passes/pass.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,7 +30,7 @@ void compile_options_default(CompileOptions *options) {
       .scale_growth = 2,
       .scale_backoff = 0.5,
       .scale_min = 1,
-      .scale_max = 0x1p127,
+      .scale_max = INFINITY,
       .scale_interval = 2000,
   };
 }

@@ -13,12 +13,39 @@ typedef enum LossScaleMode {
   LOSS_SCALE_DYNAMIC,
 } LossScaleMode;
 
+/* --fp16-implementation: how the types of ops are chosen */
+typedef enum Fp16Implementation {
+  IMPL_OURS,
+  IMPL_GRAPH_REWRITE, /* the same choice; loss scale as TensorFlow couples it  */
+  IMPL_CASTING,       /* passes/casting.c                                      */
+  IMPL_POLICY,        /* passes/policy.c                                       */
+} Fp16Implementation;
+
+/* --excess-precision: which casts may go */
+typedef enum ExcessPrecision {
+  EXCESS_EXACT, /* those whose going changes no value                                     */
+  EXCESS_FUSED, /* and f32 -> low -> f32 between ops of one loop, where nothing is stored */
+  EXCESS_FAST,  /* and every such pair, and the first rounding of two in a row            */
+} ExcessPrecision;
+
+/* --amp-compat: whose colouring */
+typedef enum AmpCompat {
+  AMP_OWN,  /* for f16 that of TensorFlow up to 2.19              */
+  AMP_TF_A, /* the same, by name                                  */
+  AMP_TF_B, /* from 2.20 on: f16 ops follow low ones as bf16's do */
+} AmpCompat;
+
 /* What the command line decides about the program, beyond the recipe. */
 typedef struct CompileOptions {
   DType dtype; /* DT_F32, DT_F16, DT_BF16 */
+  Fp16Implementation implementation;
   LossScaleMode loss_scale;
-  double scale_init, scale_growth, scale_backoff, scale_min, scale_max; /* 2^15 2 0.5 1 2^127 */
+  bool scale_untested; /* a fixed scale has no finite test: TensorFlow's way */
+  double scale_init, scale_growth, scale_backoff, scale_min, scale_max; /* 2^15 2 0.5 1 inf */
   int64_t scale_interval;                                               /* 2000 */
+  const struct PrecisionRules *rules; /* passes/precision_rules.h; NULL: none */
+  ExcessPrecision excess;
+  AmpCompat amp_compat;
 } CompileOptions;
 
 void compile_options_default(CompileOptions *options);

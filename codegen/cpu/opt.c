@@ -23,6 +23,7 @@ static const struct {
 } opt_number[] = {
     {"decay", ATTR_DECAY, 0},     {"momentum", ATTR_MOMENTUM, 0}, {"trust", ATTR_TRUST, 0},
     {"epsilon", ATTR_EPSILON, 0}, {"beta1", ATTR_BETA1, 0.9},     {"beta2", ATTR_BETA2, 0.999},
+    {"clip", ATTR_CLIP, 0},
 };
 
 int64_t opt_chunks(const Node *node) {

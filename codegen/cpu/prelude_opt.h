@@ -1,5 +1,5 @@
-/* Optimizers: one pass over a parameter, its slots and its gradient. Unscale, decay, step, store,
- * and the low-precision copy, all in f32; nothing is touched if the predicate says no. */
+/* Optimizers: one pass over a parameter, its slots and its gradient. Unscale, clip, decay, step,
+ * store, and the low-precision copy, all in f32; nothing is touched if the predicate says no. */
 #ifndef AMP_PRELUDE_OPT_H
 #define AMP_PRELUDE_OPT_H
 
@@ -12,12 +12,13 @@ typedef struct AmpOpt {
   AmpRef out[AMP_MAX_OPT_OUT]; /* w', slots', copy: in the arena, if anyone reads them there */
   AmpRef var[AMP_MAX_OPT_OUT]; /* the variables that they become */
   int64_t n, chunks, scratch;  /* scratch: LARS, two doubles per chunk, offset in the arena */
-  double decay, momentum, trust, epsilon, beta1, beta2;
+  double decay, momentum, trust, epsilon, beta1, beta2, clip; /* clip 0: none */
   int32_t n_slots, nesterov, decoupled, has_copy;
 } AmpOpt;
 
 typedef struct AmpOptScalars {
   float lr, inv, decay, momentum, rest1, beta2, rest2, fix1, fix2, epsilon;
+  float unscale, clip; /* with a clip the gradient is unscaled before the step, whose inv is 1 */
 } AmpOptScalars;
 
 typedef struct AmpOptBlock { /* old values, new values */
@@ -35,12 +36,22 @@ AMP_FN void amp_opt_store(const AmprtRun *run, const AmpOpt *a, int k, int64_t a
     amp_write(a->var[k].dtype, amp_at(run, &a->var[k]), at, n, value);
 }
 
+AMP_FN const float *amp_opt_clip(const AmpOptScalars *s, const float *g, float *to, int n) {
+  const float unscale = s->unscale, clip = s->clip;
+  AMP_SIMD
+  for (int i = 0; i < n; i++)
+    to[i] = amp_clip(g[i] * unscale, clip);
+  return to;
+}
+
 AMP_FN void amp_opt_block(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s,
                           AmpOptStep *step, int64_t at, int n, int go) {
   float buf_g[AMP_BUFFER], w[AMP_BUFFER], slot[AMP_MAX_SLOTS][AMP_BUFFER];
   AmpOptBlock b;
   b.w = (const float *)amp_at(run, &a->w) + at;
   b.g = amp_read(a->g.dtype, amp_at(run, &a->g), at, n, buf_g);
+  if (s->clip < AMP_INF)
+    b.g = amp_opt_clip(s, b.g, buf_g, n);
   b.new_w = w;
   for (int k = 0; k < a->n_slots; k++) {
     b.slot[k] = (const float *)amp_at(run, &a->slot[k]) + at;
@@ -57,7 +68,9 @@ AMP_FN void amp_opt_block(const AmprtRun *run, const AmpOpt *a, const AmpOptScal
 AMP_FN AmpOptScalars amp_opt_scalars(const AmprtRun *run, const AmpOpt *a) {
   AmpOptScalars s = {0};
   s.lr = *(const float *)amp_at(run, &a->lr);
-  s.inv = *(const float *)amp_at(run, &a->inv);
+  s.unscale = *(const float *)amp_at(run, &a->inv);
+  s.clip = a->clip > 0 ? (float)a->clip : AMP_INF;
+  s.inv = a->clip > 0 ? 1.0f : s.unscale;
   s.decay = (float)a->decay;
   s.momentum = (float)a->momentum;
   s.epsilon = (float)a->epsilon;
@@ -158,45 +171,29 @@ AMP_FN void amp_opt_adam(const AmprtRun *run, const void *args) {
   amp_opt_run(run, a, &s, amp_step_adam);
 }
 
-/* Sum of squares of n elements of w and of g, each in double over fixed lanes. */
-AMP_FN void amp_lars_squares(const AmpOpt *a, const float *w, const void *g, int64_t at,
-                             int64_t end, double *sum) {
-  double lw[AMP_LANES] = {0}, lg[AMP_LANES] = {0};
-  float buf[AMP_BUFFER];
-  for (; at < end; at += AMP_WIDTH) {
-    int n = amp_piece(end, at);
-    const float *v = amp_read(a->g.dtype, g, at, n, buf);
-    for (int i = 0; i < n; i++) {
-      lw[i % AMP_LANES] += (double)w[at + i] * (double)w[at + i];
-      lg[i % AMP_LANES] += (double)v[i] * (double)v[i];
-    }
-  }
-  sum[0] = amp_lanes(lw);
-  sum[1] = amp_lanes(lg);
-}
-
 /* trust * |w| / (|g| + decay * |w| + epsilon), the norms summed in a fixed order. */
-AMP_FN double amp_lars_ratio(const AmprtRun *run, const AmpOpt *a, float inv) {
-  const float *w = (const float *)amp_at(run, &a->w);
-  const void *g = amp_at(run, &a->g);
+AMP_FN double amp_lars_ratio(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s) {
+  const void *w = amp_at(run, &a->w), *g = amp_at(run, &a->g);
   double *sum = (double *)(void *)(run->arena + a->scratch), ww = 0, gg = 0;
   AMP_PARALLEL(a->chunks)
-  for (int64_t chunk = 0; chunk < a->chunks; chunk++)
-    amp_lars_squares(a, w, g, chunk * a->n / a->chunks, (chunk + 1) * a->n / a->chunks,
-                     sum + 2 * chunk);
+  for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
+    int64_t at = chunk * a->n / a->chunks, end = (chunk + 1) * a->n / a->chunks;
+    sum[2 * chunk] = amp_squares(AMPRT_F32, w, at, end, 1, AMP_INF);
+    sum[2 * chunk + 1] = amp_squares(a->g.dtype, g, at, end, s->unscale, s->clip);
+  }
   for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
     ww += sum[2 * chunk];
     gg += sum[2 * chunk + 1];
   }
   ww = sqrt(ww);
-  gg = sqrt(gg) * (inv < 0 ? -(double)inv : (double)inv);
+  gg = sqrt(gg);
   return ww != 0 && gg != 0 ? a->trust * ww / (gg + a->decay * ww + a->epsilon) : 1;
 }
 
 AMP_FN void amp_opt_lars(const AmprtRun *run, const void *args) {
   const AmpOpt *a = (const AmpOpt *)args;
   AmpOptScalars s = amp_opt_scalars(run, a);
-  s.fix1 = (float)amp_lars_ratio(run, a, s.inv);
+  s.fix1 = (float)amp_lars_ratio(run, a, &s);
   amp_opt_run(run, a, &s, amp_step_lars);
 }
 

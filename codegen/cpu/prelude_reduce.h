@@ -1,4 +1,4 @@
-/* Sums over any axes, and the finite test. Sums in double. */
+/* Sums over any axes, the finite test and the norm of all gradients. Sums in double. */
 #ifndef AMP_PRELUDE_REDUCE_H
 #define AMP_PRELUDE_REDUCE_H
 
@@ -102,6 +102,46 @@ AMP_FN void amp_all_finite(const AmprtRun *run, const void *args) {
           amp_any_bad(a->x[k].dtype, x, c * piece, n - c * piece < piece ? n - c * piece : piece);
   }
   *(uint8_t *)amp_at(run, &a->out) = !bad;
+}
+
+typedef struct AmpClipNorm {
+  AmpRef inv, out[2]; /* inv', norm; nowhere if nobody reads it */
+  const AmpRef *x;
+  const int64_t *count;
+  double clip;
+  int32_t n;
+} AmpClipNorm;
+
+/* Of one tensor, cut at places that its size alone decides. */
+AMP_FN double amp_norm_part(const AmprtRun *run, const AmpClipNorm *a, int k, float inv) {
+  enum { MOST = 64 };
+  const int64_t piece = 65536, n = a->count[k], fits = (n + piece - 1) / piece;
+  const int64_t chunks = fits < MOST ? fits : MOST;
+  const void *x = amp_at(run, &a->x[k]);
+  double part[MOST], sum = 0;
+  AMP_PARALLEL(chunks)
+  for (int64_t c = 0; c < chunks; c++)
+    part[c] = amp_squares(a->x[k].dtype, x, c * n / chunks, (c + 1) * n / chunks, inv, AMP_INF);
+  for (int64_t c = 0; c < chunks; c++)
+    sum += part[c];
+  return sum;
+}
+
+AMP_FN void amp_clip_norm(const AmprtRun *run, const void *args) {
+  const AmpClipNorm *a = (const AmpClipNorm *)args;
+  float inv = *(const float *)amp_at(run, &a->inv);
+  double norm = 0;
+  for (int k = 0; k < a->n; k++)
+    norm += amp_norm_part(run, a, k, inv);
+  norm = sqrt(norm);
+  float value[2] = {inv, (float)norm};
+  if (!(norm < (double)AMP_INF))
+    value[0] = AMP_NAN;
+  else if (norm > a->clip)
+    value[0] = (float)((double)inv * (a->clip / norm));
+  for (int r = 0; r < 2; r++)
+    if (a->out[r].where != AMP_NOWHERE)
+      *(float *)amp_at(run, &a->out[r]) = value[r];
 }
 
 #endif

@@ -30,8 +30,30 @@ AMP_FN double amp_sum(const float *x, int n) {
   return amp_lanes(lane);
 }
 
+/* Its bound is the sign's own; NaN stays. */
+AMP_INLINE float amp_clip(float x, float bound) {
+  return x > bound ? bound : x < -bound ? -bound : x;
+}
+
 AMP_INLINE int amp_piece(int64_t K, int64_t k) {
   return K - k < AMP_WIDTH ? (int)(K - k) : AMP_WIDTH;
+}
+
+/* Sum of the squares of elements [at, end) times `factor`, each clipped to +-bound. */
+AMP_FN double amp_squares(int dtype, const void *x, int64_t at, int64_t end, float factor,
+                          float bound) {
+  double lane[AMP_LANES] = {0};
+  float buf[AMP_BUFFER];
+  for (; at < end; at += AMP_WIDTH) {
+    int n = amp_piece(end, at);
+    const float *v = amp_read(dtype, x, at, n, buf);
+    for (int i = 0; i < n; i++) {
+      double s = (double)v[i] * (double)factor;
+      s = s > (double)bound ? (double)bound : s < -(double)bound ? -(double)bound : s;
+      lane[i % AMP_LANES] += s * s;
+    }
+  }
+  return amp_lanes(lane);
 }
 
 /* NaN is skipped; it makes the sum NaN later. */

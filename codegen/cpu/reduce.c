@@ -64,18 +64,32 @@ static void emit_sum(CpuEmit *emit, const Node *node, const char *name, KernelCa
   call->function = "amp_reduce";
 }
 
-static void emit_all_finite(CpuEmit *emit, const Node *node, const char *name, KernelCall *call) {
+/* Tables NAME_x and NAME_n of the operands from `first` on. */
+static void emit_list(CpuEmit *emit, const Node *node, int first, const char *name) {
   Text x = {emit->arena}, count = {emit->arena};
-  for (int k = 0; k < node->n_args; k++) {
+  for (int k = first; k < node->n_args; k++) {
     const char *owner = arena_printf(emit->arena, "%s_x%d", name, k);
     text_format(&x, "  %s,\n", ref_read(emit, node->arg[k], owner));
-    text_format(&count, "%s%lld", k ? "," : "", (long long)type_count(node->arg[k]->type));
+    text_format(&count, "%s%lld", k > first ? "," : "", (long long)type_count(node->arg[k]->type));
   }
   fprintf(emit->tables, "static const AmpRef %s_x[] = {\n%s};\n", name, text_get(&x));
   fprintf(emit->tables, "static const int64_t %s_n[] = {%s};\n", name, text_get(&count));
+}
+
+static void emit_all_finite(CpuEmit *emit, const Node *node, const char *name, KernelCall *call) {
+  emit_list(emit, node, 0, name);
   fprintf(emit->tables, "static const AmpFinite %s = {%s, %s_x, %s_n, %d};\n", name,
           ref_result(emit, node->result[0]), name, name, node->n_args);
   call->function = "amp_all_finite";
+}
+
+static void emit_clip_norm(CpuEmit *emit, const Node *node, const char *name, KernelCall *call) {
+  const char *inv = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_inv", name));
+  emit_list(emit, node, 1, name);
+  fprintf(emit->tables, "static const AmpClipNorm %s = {%s, {%s, %s}, %s_x, %s_n, %a, %d};\n", name,
+          inv, ref_result(emit, node->result[0]), ref_result(emit, node->result[1]), name, name,
+          attr_float(node, ATTR_CLIP, 0), node->n_args - 1);
+  call->function = "amp_clip_norm";
 }
 
 void reduce_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
@@ -84,6 +98,8 @@ void reduce_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel->node[0];
   if (node->op == OP_ALL_FINITE)
     emit_all_finite(emit, node, name, call);
+  else if (node->op == OP_CLIP_NORM)
+    emit_clip_norm(emit, node, name, call);
   else
     emit_sum(emit, node, name, call);
   call->args = arena_printf(emit->arena, "&%s", name);

@@ -49,6 +49,25 @@ void eval_loss_scale_update(const Node *node, const EvalTensor *a, EvalTensor *r
   r[1].v[0] = grow ? 0 : good + 1;
 }
 
+/* a: inv, g...; r: inv', norm. What is not finite makes inv' NaN, as TensorFlow's
+ * clip_by_global_norm does. */
+void eval_clip_norm(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  double inv = a[0].v[0], clip = attr_float(node, ATTR_CLIP, 0), sum = 0;
+  for (int k = 1; k < node->n_args; k++)
+    for (int64_t i = 0, n = type_count(a[k].type); i < n; i++)
+      sum += a[k].v[i] * inv * a[k].v[i] * inv;
+  double norm = sqrt(sum);
+  r[0].v[0] = !isfinite(norm) ? NAN : norm > clip ? inv * (clip / norm) : inv;
+  r[1].v[0] = norm;
+}
+
+/* An element of the gradient as the update sees it; NaN stays. */
+static double unscaled(const Node *node, double g, double inv) {
+  double clip = attr_float(node, ATTR_CLIP, INFINITY);
+  g *= inv;
+  return g > clip ? clip : g < -clip ? -clip : g;
+}
+
 static void write_copy(const Node *node, EvalTensor *r) {
   if (node->n_results > op_info[node->op].min_results)
     memcpy(r[node->n_results - 1].v, r[0].v, (size_t)type_count(r[0].type) * sizeof(double));
@@ -58,7 +77,7 @@ static void write_copy(const Node *node, EvalTensor *r) {
 void eval_opt_sgd(const Node *node, const EvalTensor *a, EvalTensor *r) {
   double lr = a[2].v[0], inv = a[3].v[0], decay = attr_float(node, ATTR_DECAY, 0);
   for (int64_t i = 0, n = type_count(r[0].type); i < n; i++) {
-    double w = a[0].v[i], g = a[1].v[i] * inv + decay * w;
+    double w = a[0].v[i], g = unscaled(node, a[1].v[i], inv) + decay * w;
     r[0].v[i] = w - lr * g;
   }
   write_copy(node, r);
@@ -70,30 +89,38 @@ void eval_opt_momentum(const Node *node, const EvalTensor *a, EvalTensor *r) {
   double momentum = attr_float(node, ATTR_MOMENTUM, 0);
   bool nesterov = attr_int(node, ATTR_NESTEROV, 0);
   for (int64_t i = 0, n = type_count(r[0].type); i < n; i++) {
-    double w = a[0].v[i], g = a[2].v[i] * inv + decay * w, m = momentum * a[1].v[i] + g;
+    double w = a[0].v[i], g = unscaled(node, a[2].v[i], inv) + decay * w;
+    double m = momentum * a[1].v[i] + g;
     r[0].v[i] = w - lr * (nesterov ? g + momentum * m : m);
     r[1].v[i] = m;
   }
   write_copy(node, r);
 }
 
-static double norm(const EvalTensor *t, double factor) {
+static double norm(const EvalTensor *t) {
   double sum = 0;
   for (int64_t i = 0, n = type_count(t->type); i < n; i++)
-    sum += t->v[i] * factor * t->v[i] * factor;
+    sum += t->v[i] * t->v[i];
+  return sqrt(sum);
+}
+
+static double norm_unscaled(const Node *node, const EvalTensor *g, double inv) {
+  double sum = 0;
+  for (int64_t i = 0, n = type_count(g->type); i < n; i++)
+    sum += unscaled(node, g->v[i], inv) * unscaled(node, g->v[i], inv);
   return sqrt(sum);
 }
 
 /* a: w, m, g, lr, inv; r: w', m' */
 void eval_opt_lars(const Node *node, const EvalTensor *a, EvalTensor *r) {
   double lr = a[3].v[0], inv = a[4].v[0], decay = attr_float(node, ATTR_DECAY, 0);
-  double momentum = attr_float(node, ATTR_MOMENTUM, 0), w_norm = norm(&a[0], 1);
-  double g_norm = norm(&a[2], inv), ratio = 1;
+  double momentum = attr_float(node, ATTR_MOMENTUM, 0), w_norm = norm(&a[0]);
+  double g_norm = norm_unscaled(node, &a[2], inv), ratio = 1;
   if (w_norm != 0 && g_norm != 0)
     ratio = attr_float(node, ATTR_TRUST, 0) * w_norm /
             (g_norm + decay * w_norm + attr_float(node, ATTR_EPSILON, 0));
   for (int64_t i = 0, n = type_count(r[0].type); i < n; i++) {
-    double w = a[0].v[i], g = a[2].v[i] * inv + decay * w;
+    double w = a[0].v[i], g = unscaled(node, a[2].v[i], inv) + decay * w;
     r[1].v[i] = momentum * a[1].v[i] + lr * ratio * g;
     r[0].v[i] = w - r[1].v[i];
   }
@@ -107,7 +134,7 @@ void eval_opt_adam(const Node *node, const EvalTensor *a, EvalTensor *r) {
   double decay = attr_float(node, ATTR_DECAY, 0), epsilon = attr_float(node, ATTR_EPSILON, 0);
   bool decoupled = attr_int(node, ATTR_DECOUPLED, 0);
   for (int64_t i = 0, n = type_count(r[0].type); i < n; i++) {
-    double w = a[0].v[i], g = a[3].v[i] * inv + (decoupled ? 0 : decay * w);
+    double w = a[0].v[i], g = unscaled(node, a[3].v[i], inv) + (decoupled ? 0 : decay * w);
     double m = b1 * a[1].v[i] + (1 - b1) * g, v = b2 * a[2].v[i] + (1 - b2) * g * g;
     double step = m / (1 - pow(b1, t)) / (sqrt(v / (1 - pow(b2, t))) + epsilon);
     r[0].v[i] = w - lr * (step + (decoupled ? decay * w : 0));

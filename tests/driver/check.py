@@ -53,7 +53,7 @@ def texts():
         expect("--help names %s" % flag, status == 0 and flag in out)
     expect("--version", run(AMPCC, "--version")[1].startswith(b"ampcc "))
     passes = [line.split()[0] for line in run(AMPCC, "--list-passes")[1].splitlines()]
-    expect("--list-passes", passes[:2] == [b"simplify", b"eval-graph"] and b"plan-memory" in passes, passes)
+    expect("--list-passes", passes[:2] == [b"simplify", b"set-compute"] and b"plan-memory" in passes, passes)
 
 
 def bad_input():

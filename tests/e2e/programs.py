@@ -79,7 +79,7 @@ def repeat():
     program = build("mlp", "--batch-size=16", "--dtype=fp16")
     first = train(program, "a", "--max-train-steps=30")
     good = check("the same program twice", train(program, "b", "--max-train-steps=30") == first)
-    program = build("cifar_resnet8", "--batch-size=8", "--dtype=fp16", "--loss-scale-interval=10")
+    program = build("cifar_resnet8", "--batch-size=8", "--dtype=fp16", "--loss-scale=dynamic:interval=10")
     first = train(program, "c", "--max-train-steps=30", "--threads=2")
     return good & check("a ResNet twice", train(program, "d", "--max-train-steps=30", "--threads=2") == first)
 

@@ -24,6 +24,8 @@ void emit_c(const Module *module, const CodegenOptions *options, FILE *out);
 /* emit_json.c, emit_dot.c: for tools and for people */
 void emit_json(const Module *module, FILE *out);
 void emit_dot(const Module *module, FILE *out);
+/* emit_explain.c: --explain-precision=json */
+void emit_explain(const Module *module, FILE *out);
 /* build.c: C text -> objects -> executable, written under a temporary name beside `output` and
  * renamed. Returns 0, or 3 after one line on stderr that names the call and the way out. */
 int build_program(const Module *module, const CodegenOptions *options);

@@ -1,13 +1,12 @@
 /* The module as one JSON object, for tools: everything that the text form says. */
 #include "codegen/codegen.h"
+#include "codegen/json_text.h"
 #include "ir/recipe.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
-/* JSON is UTF-8; bytes of a name that are not become \xHH. */
-static json_t *text_json(Arena *arena, const char *text) {
+json_t *json_text(Arena *arena, const char *text) {
   json_t *json = json_string(text);
   if (json)
     return json;
@@ -48,7 +47,7 @@ static json_t *attr_json(Arena *arena, const Attr *attr) {
   case ATTR_FLOAT:
     return float_json(attr->f);
   case ATTR_STR:
-    return text_json(arena, attr->s);
+    return json_text(arena, attr->s);
   case ATTR_INTS:
     return ints_json(attr->ints, attr->n);
   case ATTR_FLOATS:
@@ -59,7 +58,7 @@ static json_t *attr_json(Arena *arena, const Attr *attr) {
 
 static json_t *result_json(Arena *arena, const Value *value) {
   json_t *json = json_object();
-  json_object_set_new(json, "name", text_json(arena, value->name));
+  json_object_set_new(json, "name", json_text(arena, value->name));
   json_object_set_new(json, "dtype", json_string(dtype_info[value->type.dtype].name));
   json_object_set_new(json, "dim", ints_json(value->type.dim, value->type.rank));
   json_object_set_new(json, "layout", json_string(layout_name[value->layout]));
@@ -70,7 +69,7 @@ static json_t *node_json(Arena *arena, const Node *node) {
   json_t *json = json_object(), *args = json_array(), *results = json_array(),
          *attrs = json_object();
   for (int i = 0; i < node->n_args; i++)
-    json_array_append_new(args, text_json(arena, node->arg[i]->name));
+    json_array_append_new(args, json_text(arena, node->arg[i]->name));
   for (int i = 0; i < node->n_results; i++)
     json_array_append_new(results, result_json(arena, node->result[i]));
   for (int i = 0; i < node->n_attrs; i++)
@@ -80,7 +79,7 @@ static json_t *node_json(Arena *arena, const Node *node) {
   json_object_set_new(json, "results", results);
   json_object_set_new(json, "attrs", attrs);
   if (node->loc.name)
-    json_object_set_new(json, "layer", text_json(arena, node->loc.name));
+    json_object_set_new(json, "layer", json_text(arena, node->loc.name));
   return json;
 }
 
@@ -88,7 +87,7 @@ static json_t *graph_json(Arena *arena, const Graph *graph) {
   json_t *json = json_object(), *nodes = json_array();
   for (int i = 0; i < graph->n_nodes; i++)
     json_array_append_new(nodes, node_json(arena, graph->node[i]));
-  json_object_set_new(json, "name", text_json(arena, graph->name));
+  json_object_set_new(json, "name", json_text(arena, graph->name));
   json_object_set_new(json, "stage", json_string(stage_name[graph->stage]));
   if (graph->stage == STAGE_PLANNED)
     json_object_set_new(json, "arena_bytes", json_integer(graph->arena_bytes));
@@ -103,7 +102,7 @@ static json_t *recipe_json(Arena *arena, const Recipe *recipe) {
     const void *at = (const char *)recipe + field->offset;
     const RecipeFloats *floats = at;
     json_object_set_new(json, field->field,
-                        field->kind == RECIPE_STR     ? text_json(arena, *(const char *const *)at)
+                        field->kind == RECIPE_STR     ? json_text(arena, *(const char *const *)at)
                         : field->kind == RECIPE_INT   ? json_integer(*(const int64_t *)at)
                         : field->kind == RECIPE_FLOAT ? float_json(*(const double *)at)
                                                       : floats_json(floats->v, floats->n));

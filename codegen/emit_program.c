@@ -1,7 +1,7 @@
 /* What AmprtProgram says of the whole program, and main, which picks the variant for the CPU. */
 #include "codegen/emit.h"
 #include "ir/recipe.h"
-#include "passes/amp.h"
+#include "passes/explain.h"
 #include "passes/memory_report.h"
 
 #include <stdlib.h>

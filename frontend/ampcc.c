@@ -4,8 +4,9 @@
 #include "frontend/load.h"
 #include "frontend/options.h"
 #include "frontend/output.h"
+#include "frontend/precision_file.h"
 #include "frontend/reproducer.h"
-#include "passes/amp.h"
+#include "passes/explain.h"
 #include "passes/memory_report.h"
 
 #include <inttypes.h>
@@ -53,6 +54,19 @@ static Module *load(Arena *arena, const Options *options, Diag *diag) {
   return diag->n_errors == 0 ? module : NULL;
 }
 
+/* --precision-file; false after an error. */
+static bool load_rules(Arena *arena, Options *options, Diag *diag) {
+  const char *path = options->text[OPT_precision_file];
+  if (!path)
+    return true;
+  if (options->compile.dtype == DT_F32)
+    diag_error(diag, (SrcLoc){.file = path}, DIAG_OPTION,
+               "--precision-file has nothing to choose in fp32: give --dtype=fp16 or bf16");
+  else
+    options->compile.rules = precision_file_read(arena, path, diag);
+  return diag->n_errors == 0;
+}
+
 /* ---- the pipeline ---- */
 
 static bool run_passes(Module *module, const Options *options, Diag *diag) {
@@ -80,12 +94,20 @@ static bool is_planned(const Module *module) {
 
 /* ---- what comes out ---- */
 
-static void print_reports(const Module *module, const Options *options) {
+static bool print_reports(const Module *module, const Options *options, Diag *diag) {
   FILE *out = strcmp(options->output, "-") ? stdout : stderr;
+  const char *explain = options->text[OPT_explain_precision];
   if (options->text[OPT_print_precision])
     precision_report(module, out);
+  else if (options->text[OPT_verbose])
+    precision_print_totals(module, stderr);
+  if (explain && !strcmp(explain, "json"))
+    emit_explain(module, out);
+  else if (explain && !explain_text(module, *explain ? explain : NULL, out, diag))
+    return false;
   if (options->text[OPT_print_memory_plan])
     memory_report(module, out);
+  return true;
 }
 
 static CodegenOptions codegen_options(const Options *options) {
@@ -135,7 +157,9 @@ static int emit(Arena *arena, const Module *module, const Options *options, Diag
                "a program needs every pass up to plan-memory; --passes or --skip left some out");
     return EXIT_INPUT;
   }
-  print_reports(module, options);
+  precision_warn_casts(module, diag);
+  if (!print_reports(module, options, diag) || diag->n_errors)
+    return EXIT_INPUT;
   if (options->emit != EMIT_EXE)
     return emit_text(arena, module, options);
   CodegenOptions codegen = codegen_options(options);
@@ -145,10 +169,11 @@ static int emit(Arena *arena, const Module *module, const Options *options, Diag
   return status;
 }
 
-static int compile(Arena *arena, const Options *options) {
+static int compile(Arena *arena, Options *options) {
   Diag diag = {.out = stderr, .warn = options->warn};
   double start = now();
-  Module *module = load(arena, options, &diag);
+  bool ready = load_rules(arena, options, &diag);
+  Module *module = ready ? load(arena, options, &diag) : NULL;
   double loaded = now();
   reproducer_set_module(module);
   int status = EXIT_INPUT;

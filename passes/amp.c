@@ -15,11 +15,12 @@
  * retypes state, statistics, losses. Tests: tests/passes/amp.amp, tests/unit/amp_solve.c */
 #include "passes/amp.h"
 
-#include "passes/pass.h"
+#include "passes/precision_rules.h"
 
 typedef struct Amp {
   Graph *graph;
   const Graph *train; /* whose decisions it takes, or NULL */
+  const CompileOptions *options;
   Arena *scratch;
   DType low;
   AmpProblem problem;
@@ -43,17 +44,19 @@ static int result_slot(const Value *value) {
 
 /* The amp column is TensorFlow's f16 lists; its bfloat16 list has Mean and Sum under infer, since
  * an f32 sum loses nothing that bfloat16 could show and cannot overflow it. */
-static AmpClass class_of(OpKind op, DType low) {
+static AmpClass listed_class(OpKind op, DType low) {
   bool sums = op == OP_REDUCE_MEAN || op == OP_REDUCE_SUM;
   return low == DT_BF16 && sums ? AMP_INFER : op_info[op].amp;
 }
 
-/* The dtype of the node's T ports now; DT_COUNT if it has none. */
-static DType type_of_t(const Node *node) {
-  for (int r = 0; r < node->n_results; r++)
-    if (amp_result(node->op, r) == AMP_PORT_T)
-      return node->result[r]->type.dtype;
-  return DT_COUNT;
+/* The class that --precision-file gives the node, or else `listed`. */
+static AmpClass asked_class(const Amp *amp, const Node *node, AmpClass listed) {
+  static const AmpClass class[] = {[SAYS_ALLOW] = AMP_ALLOW,
+                                   [SAYS_INFER] = AMP_INFER,
+                                   [SAYS_CLEAR] = AMP_CLEAR,
+                                   [SAYS_DENY] = AMP_DENY};
+  const PrecisionRule *rule = rule_for(amp->options->rules, node);
+  return rule && rule->says >= SAYS_ALLOW ? class[rule->says] : listed;
 }
 
 /* The result in @train that bears the name of this node's: @eval and @stats are made from its
@@ -64,11 +67,15 @@ static const Value *twin_of(const Amp *amp, const Node *node) {
   return twin && amp_result(twin->node->op, twin->index) == AMP_PORT_T ? twin : NULL;
 }
 
+/* Who has the last word: @train, the file. */
 static AmpPin pin_of(const Amp *amp, const Node *node) {
   const Value *twin = twin_of(amp, node);
-  if (!twin)
-    return AMP_FREE;
-  return twin->type.dtype == amp->low ? AMP_TAKE : AMP_KEEP;
+  if (twin)
+    return twin->type.dtype == amp->low ? AMP_TAKE : AMP_KEEP;
+  const PrecisionRule *rule = rule_for(amp->options->rules, node);
+  return !rule || rule->says >= SAYS_ALLOW ? AMP_FREE
+         : rule->says == SAYS_LOW          ? AMP_TAKE
+                                           : AMP_KEEP;
 }
 
 /* @train if it comes before this graph, so has been rewritten. */
@@ -87,8 +94,8 @@ static void add_vertices(Amp *amp) {
   p->vertex = arena_alloc(amp->scratch, sizeof(AmpVertex) * ((size_t)p->n_vertices + 1));
   for (int i = 0; i < graph->n_nodes; i++) {
     Node *node = graph->node[i];
-    AmpClass class = class_of(node->op, amp->low);
-    bool f32 = type_of_t(node) == DT_F32;
+    AmpClass class = asked_class(amp, node, listed_class(node->op, amp->low));
+    bool f32 = amp_type(node) == DT_F32;
     node->mark = i;
     p->vertex[2 * i] = (AmpVertex){
         .amp = class, .f32 = f32, .fits = true, .kernel = true, .pin = pin_of(amp, node)};
@@ -133,11 +140,19 @@ static void retype(Amp *amp, Value *value) {
   amp->retyped[result_slot(value)] = true;
 }
 
-static const char *why(const Amp *amp, const Node *node) {
+/* A reason that the text brought along stays while the type does: a second run decides nothing. */
+static void note(const Amp *amp, Node *node) {
   const Value *twin = twin_of(amp, node);
-  const char *same = twin ? attr_str(twin->node, ATTR_WHY, NULL) : NULL;
-  int vertex = 2 * node->mark + (type_of_t(node) == DT_COUNT);
-  return same ? same : amp_why(amp->graph, &amp->problem, amp->verdict, vertex);
+  int vertex = 2 * node->mark + (amp_type(node) == DT_COUNT);
+  if (attr_find(node, ATTR_WHY) && !is_converted(amp, vertex))
+    return;
+  if (twin && attr_find(twin->node, ATTR_WHY)) {
+    amp_note_copy(amp->graph, node, twin->node);
+    return;
+  }
+  const PrecisionRule *rule = rule_for(amp->options->rules, node);
+  const char *more = rule && rule->says >= SAYS_ALLOW ? "; class as asked" : "";
+  amp_note(amp->graph, node, &amp->problem, amp->verdict, vertex, more);
 }
 
 /* Gives converted results their type, and every op of a class its reason. */
@@ -149,7 +164,7 @@ static void retype_all(Amp *amp) {
       retype(amp, node->result[0]);
     if (amp->problem.vertex[2 * i].amp == AMP_NONE)
       continue;
-    attr_set_str(amp->graph, node, ATTR_WHY, why(amp, node));
+    note(amp, node);
     for (int r = 0; r < node->n_results && is_converted(amp, 2 * i); r++)
       if (amp_result(node->op, r) == AMP_PORT_T)
         retype(amp, node->result[r]);
@@ -183,19 +198,25 @@ static void insert_casts(Amp *amp) {
 }
 
 bool pass_amp(PassContext *context, Graph *graph) {
-  DType low = context->options->dtype;
+  const CompileOptions *options = context->options;
+  DType low = options->dtype;
   if (!dtype_info[low].low)
     return false;
   size_t slots = (size_t)graph->n_nodes * MAX_RESULTS;
-  Amp amp = {.graph = graph, .scratch = context->scratch, .low = low};
+  bool first = graph == graph->module->graph[0];
+  if (first && !rules_check(options->rules, graph->module, context->scratch, context->diag))
+    return false;
+  Amp amp = {.graph = graph, .options = options, .scratch = context->scratch, .low = low};
   amp.train = train_before(graph);
   amp.cast = arena_alloc(amp.scratch, sizeof(Value *) * (slots + 1));
   amp.retyped = arena_alloc(amp.scratch, sizeof(bool) * (slots + 1));
-  amp.problem.follow = low == DT_BF16;
+  amp.problem.follow = low == DT_BF16 || options->amp_compat == AMP_TF_B;
   add_vertices(&amp);
   add_edges(&amp);
   amp.verdict = amp_solve(amp.scratch, &amp.problem);
   retype_all(&amp);
   insert_casts(&amp);
+  if (first)
+    precision_warn(context, graph);
   return true;
 }

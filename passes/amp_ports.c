@@ -19,6 +19,13 @@ AmpPort amp_result(OpKind op, int i) {
   return port(amp_ports[op].results, i);
 }
 
+DType amp_type(const Node *node) {
+  for (int r = 0; r < node->n_results; r++)
+    if (amp_result(node->op, r) == AMP_PORT_T)
+      return node->result[r]->type.dtype;
+  return DT_COUNT;
+}
+
 bool amp_is_t(const Node *node, int a) {
   AmpPort letter = amp_operand(node->op, a);
   return letter == AMP_PORT_T ||

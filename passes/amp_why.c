@@ -1,7 +1,9 @@
-/* The reasons of amp in words. */
+/* The reasons of amp in words, which the graph's text carries, and those words read back. */
 #include "passes/amp.h"
 
-static const char *const class_name[] = {
+#include <string.h>
+
+const char *const amp_class_name[] = {
     [AMP_ALLOW] = "allow", [AMP_INFER] = "infer", [AMP_CLEAR] = "clear",
     [AMP_DENY] = "deny",   [AMP_NONE] = "none",
 };
@@ -56,18 +58,72 @@ static const char *why_plain(const Graph *graph, const AmpProblem *problem,
   return x->amp == AMP_CLEAR ? ": f32, next to no low op" : ": f32, not between allow ops";
 }
 
-const char *amp_why(const Graph *graph, const AmpProblem *problem, const AmpVerdict *verdict,
-                    int v) {
-  const char *rest;
+static const char *why(const Graph *graph, const AmpProblem *problem, const AmpVerdict *verdict,
+                       int v) {
   switch (verdict[v].colour) {
   case AMP_LOW:
-    rest = why_low(graph, verdict, v);
-    break;
+    return why_low(graph, verdict, v);
   case AMP_DENIED:
-    rest = why_denied(graph, problem, verdict, v);
-    break;
+    return why_denied(graph, problem, verdict, v);
   default:
-    rest = why_plain(graph, problem, verdict, v);
+    return why_plain(graph, problem, verdict, v);
   }
-  return arena_printf(graph->arena, "%s%s", class_name[problem->vertex[v].amp], rest);
+}
+
+void amp_note(Graph *graph, Node *node, const AmpProblem *problem, const AmpVerdict *verdict, int v,
+              const char *more) {
+  const char *class = amp_class_name[problem->vertex[v].amp];
+  const char *rest = why(graph, problem, verdict, v);
+  attr_set_str(graph, node, ATTR_WHY, arena_printf(graph->arena, "%s%s%s", class, rest, more));
+  if (verdict[v].from >= 0)
+    attr_set_str(graph, node, ATTR_FROM, name_of(graph, verdict[v].from));
+  if (verdict[v].to >= 0)
+    attr_set_str(graph, node, ATTR_TO, name_of(graph, verdict[v].to));
+}
+
+void amp_note_copy(Graph *graph, Node *node, const Node *from) {
+  static const AttrKey note[] = {ATTR_WHY, ATTR_FROM, ATTR_TO};
+  for (int i = 0; i < 3; i++)
+    if (attr_find(from, note[i]))
+      attr_set(graph, node, *attr_find(from, note[i]));
+}
+
+/* ---- and back ---- */
+
+/* How the text behind the class begins, for each rule; the first that fits counts. */
+static const struct {
+  const char *start;
+  AmpReason reason;
+} reasons[] = {
+    {"between ", {"between", "it is on a path between two allow ops"}},
+    {"follows ", {"follows", "it comes right behind a low op"}},
+    {"next to ", {"next-to", "it takes the type of a low op beside it"}},
+    {"shares storage with ", {"storage", "it shares storage with a low op"}},
+    {"as asked", {"asked", "it was asked for"}},
+    {"kept f32 as asked", {"kept", "f32 was asked for"}},
+    {"was not f32", {"typed", "it had its type before: only f32 is ever converted"}},
+    {"f32, fed by ", {"fed", "a deny op feeds it, so its values may not fit"}},
+    {"f32, the op has no low form", {"no-form", "the op does not exist in the low type"}},
+    {"f32, below ", {"no-end", "an allow op is above it, but none below"}},
+    {"f32, next to no low op", {"apart", "no low op is beside it"}},
+    {"f32, not between allow ops", {"apart", "no allow op is above it"}},
+};
+
+AmpReason amp_reason(const char *why) {
+  static const AmpReason own = {"own", "its class decides"};
+  const char *text = strchr(why, ':');
+  if (!text || strcspn(why, ";") < (size_t)(text - why))
+    return own;
+  for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+    if (strncmp(text + 2, reasons[i].start, strlen(reasons[i].start)) == 0)
+      return reasons[i].reason;
+  return (AmpReason){"other", "as the text says"};
+}
+
+AmpClass amp_class_of(const char *why) {
+  size_t n = strcspn(why, ":;");
+  for (int c = 0; c <= AMP_NONE; c++)
+    if (strlen(amp_class_name[c]) == n && memcmp(amp_class_name[c], why, n) == 0)
+      return (AmpClass)c;
+  return AMP_NONE;
 }

@@ -8,18 +8,24 @@
  *   after    %b = relu %x : f16[4]
  *            %ok = all_finite %g : bool[]
  *
- * Runs after amp, which makes the casts. Exact rewrites only: f32 -> f16 -> f32 rounds and stays,
- * f16 -> bf16 loses on both sides and is never skipped. Tests: tests/passes/fold_casts.amp */
+ * Runs after amp, which makes the casts. Exact rewrites only, unless --excess-precision says
+ * otherwise: f32 -> f16 -> f32 rounds and stays, f16 -> bf16 loses on both sides and is never
+ * skipped. Every cast that goes leaves a note {folded} on the op whose result it was of. Tests:
+ * tests/passes/fold_casts.amp */
 #include "ir/eval/eval.h"
 #include "passes/amp.h"
 #include "passes/edit.h"
 #include "passes/pass.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct Folder {
+  PassContext *context;
   Arena *scratch;
   Value **first; /* per source value and dtype: its first cast */
+  Node **cast;   /* every cast, before the round */
+  int n_casts, cap_casts;
 } Folder;
 
 /* Significant bits, and the exponents of the largest and smallest magnitude (integers: 0). */
@@ -46,6 +52,16 @@ Value *widened_from(Value *value) {
              : NULL;
 }
 
+void fold_note(Graph *graph, Node *cast, const char *class, const char *how) {
+  TensorType from = value_resolve(cast->arg[0])->type, to = cast->result[0]->type;
+  if (attr_find(cast, ATTR_FOLDED) || from.dtype == to.dtype)
+    return;
+  const char *note =
+      arena_printf(graph->arena, "%s %s, %" PRId64 " bytes: %s", dtype_info[to.dtype].name, class,
+                   type_bytes(from) + type_bytes(to), how);
+  attr_set_str(graph, cast, ATTR_FOLDED, note);
+}
+
 /* cast to the type that it has */
 static bool fold_same(Folder *f, Graph *graph, Node *cast) {
   (void)f, (void)graph;
@@ -61,7 +77,55 @@ static bool fold_pair(Folder *f, Graph *graph, Node *cast) {
   Value *from = widened_from(cast->arg[0]);
   if (!from)
     return false;
+  Node *wide = value_resolve(cast->arg[0])->node;
+  fold_note(graph, wide, "exact", "it only widened for other casts");
+  if (from->type.dtype == cast->result[0]->type.dtype)
+    fold_note(graph, cast, "exact", "it narrowed what had been widened");
   cast->arg[0] = from;
+  fold_same(f, graph, cast);
+  return true;
+}
+
+static bool is_float_cast(const Node *node) {
+  return node->op == OP_CAST && dtype_info[node->result[0]->type.dtype].is_float &&
+         dtype_info[value_resolve(node->arg[0])->type.dtype].is_float;
+}
+
+/* Would fuse put the maker of x and all readers of its rounded value into one loop? */
+static bool is_one_loop(const Graph *graph, const Value *x, const Value *rounded) {
+  if (op_info[x->node->op].gen != GEN_POINT)
+    return false;
+  for (int i = 0; i < graph->n_nodes; i++)
+    for (int a = 0; a < graph->node[i]->n_args; a++) {
+      const Node *node = graph->node[i];
+      if (value_resolve(node->arg[a]) == rounded &&
+          (op_info[node->op].gen != GEN_POINT ||
+           type_count(node->result[0]->type) != type_count(x->type)))
+        return false;
+    }
+  return true;
+}
+
+/* A cast of a cast that rounds: with --excess-precision it starts from the value before. */
+static bool fold_rounding(Folder *f, Graph *graph, Node *cast) {
+  ExcessPrecision excess = f->context->options->excess;
+  Node *inner = value_resolve(cast->arg[0])->node;
+  if (excess == EXCESS_EXACT || !is_float_cast(cast) || !is_float_cast(inner))
+    return false;
+  Value *x = value_resolve(inner->arg[0]);
+  DType mid = inner->result[0]->type.dtype, to = cast->result[0]->type.dtype;
+  bool back = dtype_holds(to, mid);
+  bool fused =
+      back && is_one_loop(graph, x, inner->result[0]) && is_one_loop(graph, x, cast->result[0]);
+  if (dtype_holds(mid, x->type.dtype) || (excess == EXCESS_FUSED && !fused))
+    return false;
+  const char *class = fused ? "fused" : "fast";
+  const char *how = back ? "the rounding to the low type is left out" : "two roundings become one";
+  diag_warning(f->context->diag, cast->loc, WARN_PRECISION_EXCESS,
+               "%s of %%%s: %s, so values change", class, x->name, how);
+  fold_note(graph, inner, class, how);
+  fold_note(graph, cast, class, how);
+  cast->arg[0] = x;
   fold_same(f, graph, cast);
   return true;
 }
@@ -89,6 +153,7 @@ static bool fold_const(Folder *f, Graph *graph, Node *cast) {
     double value = const_cast(attr_float(node, ATTR_VALUE, 0), from, type.dtype);
     attr_set_float(graph, made, ATTR_VALUE, value);
   }
+  fold_note(graph, cast, "exact", "the constant is rounded when compiling");
   value_take_over(graph, cast->result[0], node_finish(graph, made, "const", 1, &type));
   return true;
 }
@@ -100,6 +165,7 @@ static bool fold_equal(Folder *f, Graph *graph, Node *cast) {
   size_t slot = (size_t)(from->node->mark * MAX_RESULTS + from->index) * DT_COUNT;
   Value **first = &f->first[slot + cast->result[0]->type.dtype];
   if (*first && *first != cast->result[0]) {
+    fold_note(graph, cast, "exact", "there is an equal one");
     value_replace(cast->result[0], *first);
     return true;
   }
@@ -108,11 +174,13 @@ static bool fold_equal(Folder *f, Graph *graph, Node *cast) {
 }
 
 /* An op that computes in f32 whatever it reads takes the 16-bit value itself. */
-static bool absorb(Node *node) {
+static bool absorb(Graph *graph, Node *node) {
   bool changed = false;
   for (int a = 0; a < node->n_args; a++) {
     Value *from = amp_operand(node->op, a) == AMP_PORT_WIDEN ? widened_from(node->arg[a]) : NULL;
     if (from && dtype_info[from->type.dtype].low) {
+      fold_note(graph, value_resolve(node->arg[a])->node, "exact",
+                "its readers widen by themselves");
       node->arg[a] = from;
       changed = true;
     }
@@ -122,9 +190,10 @@ static bool absorb(Node *node) {
 
 static bool fold_one(void *user, Graph *graph, Node *node) {
   if (node->op != OP_CAST)
-    return absorb(node);
+    return absorb(graph, node);
   return fold_same(user, graph, node) || fold_pair(user, graph, node) ||
-         fold_const(user, graph, node) || fold_equal(user, graph, node);
+         fold_rounding(user, graph, node) || fold_const(user, graph, node) ||
+         fold_equal(user, graph, node);
 }
 
 static Value *find_image(const Graph *graph) {
@@ -152,28 +221,91 @@ static DType read_as(const Graph *graph, const Value *value) {
 
 /* The program fills images in any float type, rounding as a cast does: if all that read them want
  * one low type, they come in that. */
-static bool narrow_image(const Graph *graph) {
+static bool narrow_image(Graph *graph) {
   Value *image = find_image(graph);
   DType low = image && image->type.dtype == DT_F32 ? read_as(graph, image) : DT_COUNT;
   if (low == DT_COUNT || !dtype_info[low].low)
     return false;
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_CAST && value_resolve(graph->node[i]->arg[0]) == image)
+      fold_note(graph, graph->node[i], "exact", "the program fills the image in that type");
   image->type.dtype = low;
   return true;
 }
 
-bool pass_fold_casts(PassContext *context, Graph *graph) {
-  bool changed = false, again = true;
-  while (again) {
-    size_t slots = (size_t)(graph->n_nodes + 1) * MAX_RESULTS * DT_COUNT;
-    Folder folder = {context->scratch, arena_alloc(context->scratch, slots * sizeof(Value *))};
-    graph_sweep(graph);
-    for (int i = 0; i < graph->n_nodes; i++)
-      graph->node[i]->mark = i;
-    again = graph_rewrite(graph, fold_one, &folder);
-    graph_sweep(graph);
-    again |= fold_through(context->scratch, graph);
-    again |= narrow_image(graph);
-    changed |= again;
+/* ---- what went ---- */
+
+static void list_casts(Folder *f, const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_CAST)
+      arena_push(f->scratch, f->cast, f->n_casts, f->cap_casts, graph->node[i]);
+}
+
+/* The op whose result a cast that is gone was of; if that is gone too, what became of the cast. */
+static Node *owner_of(const Node *cast) {
+  const Value *from = value_resolve(cast->arg[0]);
+  while (from->node->mark < 0 && from->node->op == OP_CAST)
+    from = value_resolve(from->node->arg[0]);
+  Node *node = from->node->mark < 0 ? value_resolve(cast->result[0])->node : from->node;
+  return node->mark < 0 ? NULL : node;
+}
+
+/* The notes of casts that went move to the values that they were casts of. */
+static void keep_notes(Folder *f, Graph *graph) {
+  for (int i = 0; i < f->n_casts; i++)
+    f->cast[i]->mark = -1;
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = i;
+  for (int i = 0; i < f->n_casts; i++) {
+    Node *cast = f->cast[i], *owner = cast->mark < 0 ? owner_of(cast) : NULL;
+    const char *note = attr_str(cast, ATTR_FOLDED, NULL);
+    if (owner && note) {
+      const char *old = attr_str(owner, ATTR_FOLDED, NULL);
+      attr_set_str(graph, owner, ATTR_FOLDED,
+                   old ? arena_printf(graph->arena, "%s; %s", old, note) : note);
+    }
+    if (cast->mark >= 0 && value_resolve(cast->arg[0])->type.dtype != cast->result[0]->type.dtype)
+      attr_remove(cast, ATTR_FOLDED); /* one reader could do without it, others need it */
   }
+}
+
+/* What is left and rounds twice in a row: rarely meant, and never what amp makes. */
+static void warn_double_rounding(const PassContext *context, const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *cast = graph->node[i], *inner = cast->n_args ? cast->arg[0]->node : cast;
+    if (!is_float_cast(cast) || !is_float_cast(inner))
+      continue;
+    DType from = inner->arg[0]->type.dtype, mid = inner->result[0]->type.dtype;
+    DType to = cast->result[0]->type.dtype;
+    if (!dtype_holds(mid, from) && !dtype_holds(to, mid))
+      diag_warning(context->diag, cast->loc, WARN_PRECISION_DOUBLE_ROUNDING,
+                   "%%%s is rounded from %s to %s and then to %s", cast->result[0]->name,
+                   dtype_info[from].name, dtype_info[mid].name, dtype_info[to].name);
+  }
+}
+
+static bool fold_round(PassContext *context, Graph *graph) {
+  Arena *scratch = context->scratch;
+  graph_sweep(graph);
+  size_t slots = (size_t)(graph->n_nodes + 1) * MAX_RESULTS * DT_COUNT;
+  Folder folder = {context, scratch, arena_alloc(scratch, slots * sizeof(Value *)), NULL, 0, 0};
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = i;
+  list_casts(&folder, graph);
+  bool again = graph_rewrite(graph, fold_one, &folder);
+  graph_sweep(graph);
+  again |= fold_through(scratch, graph);
+  again |= narrow_image(graph);
+  graph_sweep(graph);
+  keep_notes(&folder, graph);
+  return again;
+}
+
+bool pass_fold_casts(PassContext *context, Graph *graph) {
+  bool changed = false;
+  while (fold_round(context, graph))
+    changed = true;
+  if (graph == graph->module->graph[0])
+    warn_double_rounding(context, graph);
   return changed;
 }

@@ -75,13 +75,32 @@ static bool narrow_down(Through *t) {
   return changed;
 }
 
+static const char *how(const Node *maker) {
+  return amp_ports[maker->op].narrow == AMP_SELECTS
+             ? "the op beside it only selects"
+             : "the op beside it rounds once whatever its type";
+}
+
+/* Casts of what is about to be narrow: they will have nothing left to do. */
+static void note_readers(Graph *graph, const Through *t) {
+  for (int i = 0; i < graph->n_nodes; i++) {
+    Node *cast = graph->node[i];
+    const Value *from = cast->op == OP_CAST ? value_resolve(cast->arg[0]) : NULL;
+    if (from && t->low[from->node->order] != DT_COUNT &&
+        amp_result(from->node->op, from->index) == AMP_PORT_T)
+      fold_note(graph, cast, "exact", how(from->node));
+  }
+}
+
 static void do_narrow(Graph *graph, Node *node, DType low) {
   const char *why = attr_str(node, ATTR_WHY, NULL);
   if (why)
     attr_set_str(graph, node, ATTR_WHY, arena_printf(graph->arena, "%s; casts folded", why));
   for (int a = 0; a < node->n_args; a++)
-    if (amp_is_t(node, a) && widened_from(node->arg[a]))
+    if (amp_is_t(node, a) && widened_from(node->arg[a])) {
+      fold_note(graph, value_resolve(node->arg[a])->node, "exact", how(node));
       node->arg[a] = widened_from(node->arg[a]);
+    }
   for (int r = 0; r < node->n_results; r++)
     if (amp_result(node->op, r) == AMP_PORT_T)
       node->result[r]->type.dtype = low;
@@ -97,6 +116,7 @@ bool fold_through(Arena *scratch, Graph *graph) {
   }
   while (narrow_down(&t))
     ;
+  note_readers(graph, &t);
   for (int i = 0; i < graph->n_nodes; i++)
     if (t.low[i] != DT_COUNT) {
       do_narrow(graph, graph->node[i], t.low[i]);

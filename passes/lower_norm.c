@@ -16,8 +16,9 @@
 /* A part of `norm`. The one that has its type also has its reason. */
 static Node *part(Graph *graph, const Node *norm, OpKind op, int n_args, Value *const *args) {
   Node *node = graph_append(graph, op, norm->loc, n_args, args);
-  if (attr_find(norm, ATTR_WHY) && (op == OP_AFFINE || op == OP_AFFINE2))
-    attr_set(graph, node, *attr_find(norm, ATTR_WHY));
+  for (int i = 0; i < norm->n_attrs && (op == OP_AFFINE || op == OP_AFFINE2); i++)
+    if (attr_info[norm->attr[i].key].note)
+      attr_set(graph, node, norm->attr[i]);
   if (op_info[op].attrs >> ATTR_EPSILON & 1)
     attr_set(graph, node, *attr_find(norm, ATTR_EPSILON));
   return node;

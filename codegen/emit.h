@@ -32,12 +32,15 @@ VariableList variables_of(Arena *arena, const Module *module);
 /* A C string literal of any bytes. */
 void cstring_write(FILE *out, const char *text);
 void cdouble_write(FILE *out, double value);
+const char *cdtype_name(DType dtype); /* "AMPRT_F32" */
 /* The fields dtype, rank and dim of a table's row. */
 void ctype_write(TensorType type, FILE *out);
 
 /* emit_tables.c, emit_state.c: `graphs`, `variables`, `settings` and what they point to */
 void emit_tables(const ProgramCode *program, FILE *out);
 void emit_state(const ProgramCode *program, FILE *out);
+/* emit_values.c: what the graph stores (`all`, else an empty table), and its first update */
+void emit_values(Arena *arena, const GraphCode *code, bool all, FILE *out);
 
 /* emit_program.c: AmprtProgram, and main, which chooses the variant for the CPU */
 void emit_program(const ProgramCode *program, FILE *out);

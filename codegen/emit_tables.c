@@ -30,12 +30,16 @@ void cdouble_write(FILE *out, double value) {
     float_print(value, out);
 }
 
-void ctype_write(TensorType type, FILE *out) {
-  static const char *const dtype[] = {
+const char *cdtype_name(DType dtype) {
+  static const char *const name[] = {
       [DT_F32] = "AMPRT_F32", [DT_F16] = "AMPRT_F16",  [DT_BF16] = "AMPRT_BF16",
       [DT_F64] = "AMPRT_F64", [DT_I32] = "AMPRT_I32",  [DT_I64] = "AMPRT_I64",
       [DT_U8] = "AMPRT_U8",   [DT_BOOL] = "AMPRT_BOOL"};
-  fprintf(out, ".dtype = %s, .rank = %d, .dim = {", dtype[type.dtype], type.rank);
+  return name[dtype];
+}
+
+void ctype_write(TensorType type, FILE *out) {
+  fprintf(out, ".dtype = %s, .rank = %d, .dim = {", cdtype_name(type.dtype), type.rank);
   for (int i = 0; i < type.rank; i++)
     fprintf(out, "%s%lld", i ? ", " : "", (long long)type.dim[i]);
   fputs(type.rank ? "}" : "0}", out);
@@ -82,7 +86,8 @@ static int write_ports(const GraphCode *code, OpKind op, FILE *out) {
     const char *name = attr_str(node, ATTR_NAME, value->name);
     Address address = address_of(code->graph, value);
     CHECK(address.found, "`%s` of @%s has no place", name, code->graph->name);
-    write_port(name, value->type, address, false, op == OP_INPUT ? -1 : code->kernels.n - 1, out);
+    write_port(name, value->type, address, false, kernel_of(value_storage((Value *)value)->node),
+               out);
     n++;
   }
   return n;
@@ -145,17 +150,20 @@ static void write_graph(const ProgramCode *program, const GraphCode *code, FILE 
       "  {0}};\n\nenum { n_kernels_%s = %d, n_inputs_%s = %d, n_outputs_%s = %d, n_taps_%s = %d "
       "};\n\n",
       g, code->kernels.n, g, inputs, g, outputs, g, taps);
+  emit_values(program->arena, code, code == &program->graph[0], out);
 }
 
 static void write_graph_row(const GraphCode *code, FILE *out) {
   const char *g = code->ident;
   fputs("  {.name = ", out);
   cstring_write(out, code->graph->name);
-  fprintf(out,
-          ", .kernel = kernels_%s, .input = inputs_%s, .output = outputs_%s, .tap = taps_%s,\n"
-          "   .n_kernels = n_kernels_%s, .n_inputs = n_inputs_%s, .n_outputs = n_outputs_%s,\n"
-          "   .n_taps = n_taps_%s, .arena_bytes = %lld},\n",
-          g, g, g, g, g, g, g, g, (long long)code->graph->arena_bytes);
+  fprintf(
+      out,
+      ", .kernel = kernels_%s, .input = inputs_%s, .output = outputs_%s, .tap = taps_%s,\n"
+      "   .n_kernels = n_kernels_%s, .n_inputs = n_inputs_%s, .n_outputs = n_outputs_%s,\n"
+      "   .n_taps = n_taps_%s, .arena_bytes = %lld, .value = values_%s, .n_values = n_values_%s,\n"
+      "   .first_update = first_update_%s},\n",
+      g, g, g, g, g, g, g, g, (long long)code->graph->arena_bytes, g, g, g);
 }
 
 void emit_tables(const ProgramCode *program, FILE *out) {

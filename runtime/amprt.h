@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { AMPRT_ABI = 1, AMPRT_MAX_RANK = 6 };
+enum { AMPRT_ABI = 2, AMPRT_MAX_RANK = 6 };
 
 typedef enum AmprtDType { /* the order of ir/dtypes.def */
   AMPRT_F32, AMPRT_F16, AMPRT_BF16, AMPRT_F64, AMPRT_I32, AMPRT_I64, AMPRT_U8, AMPRT_BOOL
@@ -56,8 +56,9 @@ typedef struct AmprtVariable {
   const double *init_data; /* AMPRT_DATA only */
 } AmprtVariable;
 
-/* A named tensor of a graph: an input that the runtime fills before kernel 0, an output that it reads
- * after the last kernel, or a tap that --dump-step reads right after kernel `after`. */
+/* A named tensor of a graph: an input that the runtime fills before kernel 0, an output that kernel
+ * `after` makes and that lives to the end, or a tap that --dump-step and --grad-histogram-every read
+ * right after kernel `after`. */
 typedef struct AmprtPort {
   const char *name; /* inputs: image, label, schedule, bn_momentum. outputs: loss, accuracy, logits,
                        learning_rate, finite, loss_each, hit_each, hit5_each. taps: PARAM.grad */
@@ -80,12 +81,28 @@ typedef struct AmprtKernel {
   const char *layer; /* user's layer, e.g. "layer1.0.bn1" */
 } AmprtKernel;
 
+/* A floating-point result that a kernel leaves in the arena, where it can be looked at right after
+ * that kernel. Later ones may take its place. */
+typedef struct AmprtValue {
+  const char *name;   /* in the text form; unique in its graph */
+  const char *op;     /* "conv2d" */
+  const char *layer;  /* user's layer, or "" */
+  const char *makers; /* the ops of its kernel that can have made it Inf or NaN, such as "affine of
+                         layer1.0.bn1"; NULL: `op` alone */
+  uint64_t at, elements;
+  int32_t kernel;
+  uint8_t dtype;
+} AmprtValue;
+
 typedef struct AmprtGraph {
   const char *name; /* train, eval, stats */
   const AmprtKernel *kernel;
   const AmprtPort *input, *output, *tap;
   int32_t n_kernels, n_inputs, n_outputs, n_taps;
   uint64_t arena_bytes;
+  const AmprtValue *value; /* by kernel, rising; of graph train only */
+  int32_t n_values;
+  int32_t first_update; /* no kernel before this one changes a parameter, slot, scale or counter */
 } AmprtGraph;
 
 typedef struct AmprtSetting { /* a recipe entry: flag name without dashes, text as on the command line */

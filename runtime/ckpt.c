@@ -15,9 +15,11 @@ static bool is_filters(const AmprtVariable *variable) {
 }
 
 AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
-                            const AmprtProgress *progress, AmprtError *error) {
+                            const AmprtProgress *progress, const AmprtBatch *batch,
+                            AmprtError *error) {
   const AmprtProgram *program = machine->program;
-  AmprtTensorOut *tensor = calloc((size_t)program->n_variables + 1, sizeof *tensor);
+  const int64_t image[] = {program->batch_size, program->height, program->width, program->channels};
+  AmprtTensorOut *tensor = calloc((size_t)program->n_variables + 2, sizeof *tensor);
   char step[24], examples[24], seed[24];
   int n = 0;
   if (!tensor)
@@ -27,6 +29,10 @@ AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
     if (v->kind != AMPRT_COPY)
       tensor[n++] = (AmprtTensorOut){
           v->name, v->dtype, v->rank, v->dim, machine->run.state + v->at, is_filters(v)};
+  }
+  if (batch) {
+    tensor[n++] = (AmprtTensorOut){"image", AMPRT_F32, 4, image, batch->image, false};
+    tensor[n++] = (AmprtTensorOut){"label", AMPRT_I32, 1, image, batch->label, false};
   }
   snprintf(step, sizeof step, "%" PRId64, progress->step);
   snprintf(examples, sizeof examples, "%" PRIu64, progress->examples);
@@ -211,8 +217,8 @@ static void match_all(Match *match, AmprtText *notes) {
   }
   for (int i = 0; i < match->file.n_tensors; i++) {
     const char *name = match->file.tensor[i].name;
-    if (amprt_variable_find(program, name))
-      continue;
+    if (amprt_variable_find(program, name) || !strcmp(name, "image") || !strcmp(name, "label"))
+      continue; /* in the program, or the batch of a reproducer */
     if (!strcmp(name, "loss_scale") || !strcmp(name, "good_steps")) {
       amprt_text_add(notes, "the checkpoint's `%s` is not used by this program\n", name);
     } else if (match->n_wrong++ < MOST_SHOWN) {

@@ -14,8 +14,11 @@ typedef struct AmprtProgress {
   uint64_t seed;
 } AmprtProgress;
 
+/* `batch`: tensors `image` and `label` as well, which makes it a reproducer of a step (trap.c);
+ * else NULL. */
 AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
-                            const AmprtProgress *progress, AmprtError *error);
+                            const AmprtProgress *progress, const AmprtBatch *batch,
+                            AmprtError *error);
 
 /* Everything, for --resume. *damaged: the file itself is unreadable, another may do. `notes` gets a
  * line for each thing that the user may want to know. */

@@ -9,6 +9,7 @@
 
 typedef struct Dump {
   const AmprtMachine *machine;
+  const AmprtGraph *graph;
   double loss_scale; /* before the step, which may change it */
   AmprtTensorOut *tensor;
   int n;
@@ -26,8 +27,7 @@ static bool is_filter_gradient(const AmprtMachine *machine, const AmprtPort *por
   return variable && variable->rank == 4;
 }
 
-static void dump_port(void *context, const AmprtPort *port) {
-  Dump *dump = context;
+static void dump_port(Dump *dump, const AmprtPort *port) {
   size_t n = (size_t)amprt_port_elements(port);
   bool whole = !amprt_dtype_is_float(port->dtype);
   size_t size = n * (whole ? amprt_dtype_size(port->dtype) : sizeof(float));
@@ -48,13 +48,22 @@ static void dump_port(void *context, const AmprtPort *port) {
                        data,       !whole && is_filter_gradient(dump->machine, port)};
 }
 
+static void dump_taps(void *context, int kernel) {
+  Dump *dump = context;
+  for (int i = 0; i < dump->graph->n_taps; i++)
+    if (dump->graph->tap[i].after == kernel)
+      dump_port(dump, &dump->graph->tap[i]);
+}
+
 static AmprtStatus run_and_write(AmprtSession *session, const AmprtBatch *batch, Dump *dump,
                                  const char *path, AmprtError *error) {
   const AmprtGraph *graph = &session->program->graph[0];
   const AmprtProgram *program = session->program;
   const int64_t image[] = {program->batch_size, program->height, program->width, program->channels};
   AmprtInputs inputs = {batch, session->schedule, (float)program->bn_momentum};
-  amprt_machine_run(&session->machine, graph, &inputs, dump_port, dump);
+  const AmprtHook taps = {dump_taps, dump};
+  amprt_machine_fill(&session->machine, graph, &inputs);
+  amprt_machine_kernels(&session->machine, graph, 0, graph->n_kernels, &taps, 1);
   for (int i = 0; i < graph->n_outputs; i++)
     dump_port(dump, &graph->output[i]);
   if (dump->failed)
@@ -69,17 +78,21 @@ static AmprtStatus run_and_write(AmprtSession *session, const AmprtBatch *batch,
   return amprt_tensors_write(path, dump->tensor, n, meta, sizeof meta / sizeof *meta, error);
 }
 
-AmprtStatus amprt_dump_step(AmprtSession *session, const char *path, AmprtError *error) {
+AmprtStatus amprt_dump_step(AmprtSession *session, const char *path, const AmprtBatch *batch,
+                            AmprtError *error) {
   const AmprtGraph *graph = &session->program->graph[0];
   Dump dump = {.machine = &session->machine,
+               .graph = graph,
                .loss_scale = amprt_machine_variable(&session->machine, "loss_scale", 1)};
   dump.tensor = calloc((size_t)(graph->n_taps + graph->n_outputs + 2), sizeof *dump.tensor);
   if (!dump.tensor)
     return amprt_fail_memory(error, 0, "the step's tensors");
   AmprtFeed *feed = NULL;
-  AmprtStatus status = amprt_train_feed(session, "train", session->progress.examples, &feed, error);
+  AmprtStatus status = AMPRT_OK;
+  if (!batch)
+    status = amprt_train_feed(session, "train", session->progress.examples, &feed, error);
   if (!status)
-    status = run_and_write(session, amprt_feed_next(feed), &dump, path, error);
+    status = run_and_write(session, batch ? batch : amprt_feed_next(feed), &dump, path, error);
   if (!status)
     amprt_say(&session->log, "%s: %d tensors of step %lld", path, dump.n + 2,
               (long long)session->progress.step);

@@ -40,7 +40,7 @@ static void run_all(AmprtSession *session, const AmprtGraph *graph, AmprtFeed *f
   double loss = 0, hit = 0, hit5 = 0;
   for (const AmprtBatch *batch; !amprt_stop_signal() && (batch = amprt_feed_next(feed));) {
     AmprtInputs inputs = {.batch = batch, .schedule = session->schedule};
-    amprt_machine_run(&session->machine, graph, &inputs, NULL, NULL);
+    amprt_machine_run(&session->machine, graph, &inputs);
     loss += sum_output(&session->machine, graph, "loss_each", batch->count, room);
     hit += sum_output(&session->machine, graph, "hit_each", batch->count, room);
     hit5 += sum_output(&session->machine, graph, "hit5_each", batch->count, room);
@@ -110,7 +110,7 @@ AmprtStatus amprt_recompute_stats(AmprtSession *session, AmprtError *error) {
   /* no signal ends this loop: half-renewed statistics must not be saved */
   for (int64_t k = 0; !status && k < session->options.recompute_bn_stats; k++) {
     AmprtInputs inputs = {amprt_feed_next(feed), session->schedule, (float)((double)k / (k + 1.0))};
-    amprt_machine_run(&session->machine, graph, &inputs, NULL, NULL);
+    amprt_machine_run(&session->machine, graph, &inputs);
   }
   amprt_feed_close(feed);
   if (!status && session->options.verbose)

@@ -109,6 +109,14 @@ void amprt_event_integer(AmprtText *event, const char *key, int64_t value) {
   amprt_text_add(event, "%" PRId64, value);
 }
 
+void amprt_event_integers(AmprtText *event, const char *key, const int64_t *value, int n) {
+  add_key(event, key);
+  amprt_text_add(event, "[");
+  for (int i = 0; i < n; i++)
+    amprt_text_add(event, "%s%" PRId64, i ? "," : "", value[i]);
+  amprt_text_add(event, "]");
+}
+
 void amprt_event_string(AmprtText *event, const char *key, const char *value) {
   add_key(event, key);
   amprt_text_string(event, value);

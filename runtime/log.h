@@ -28,6 +28,7 @@ void amprt_log_progress(AmprtLog *log, const char *text, bool keep);
 void amprt_event_begin(AmprtText *event, const char *name);
 void amprt_event_number(AmprtText *event, const char *key, double value);
 void amprt_event_integer(AmprtText *event, const char *key, int64_t value);
+void amprt_event_integers(AmprtText *event, const char *key, const int64_t *value, int n);
 void amprt_event_string(AmprtText *event, const char *key, const char *value);
 void amprt_event_end(AmprtText *event, AmprtLog *log);
 

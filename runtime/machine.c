@@ -150,32 +150,34 @@ void amprt_machine_close(AmprtMachine *machine) {
   *machine = (AmprtMachine){0};
 }
 
-static void run_timed(AmprtMachine *machine, const AmprtGraph *graph) {
-  double *seconds = machine->seconds[graph - machine->program->graph];
-  machine->runs[graph - machine->program->graph]++;
+void amprt_machine_fill(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs) {
+  if (machine->runs)
+    machine->runs[graph - machine->program->graph]++;
+  for (int i = 0; i < graph->n_inputs; i++)
+    fill(machine, &graph->input[i], inputs);
+}
+
+static void run_timed(AmprtMachine *machine, const AmprtGraph *graph, int kernel) {
   double before = amprt_seconds();
-  for (int i = 0; i < graph->n_kernels; i++) {
-    graph->kernel[i].run(&machine->run, graph->kernel[i].args);
-    double after = amprt_seconds();
-    seconds[i] += after - before;
-    before = after;
+  graph->kernel[kernel].run(&machine->run, graph->kernel[kernel].args);
+  machine->seconds[graph - machine->program->graph][kernel] += amprt_seconds() - before;
+}
+
+void amprt_machine_kernels(AmprtMachine *machine, const AmprtGraph *graph, int first, int past,
+                           const AmprtHook *hook, int n_hooks) {
+  for (int i = first; i < past; i++) {
+    if (machine->seconds)
+      run_timed(machine, graph, i);
+    else
+      graph->kernel[i].run(&machine->run, graph->kernel[i].args);
+    for (int h = 0; h < n_hooks; h++)
+      hook[h].after(hook[h].context, i);
   }
 }
 
-void amprt_machine_run(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs,
-                       AmprtTapRead *read, void *context) {
-  for (int i = 0; i < graph->n_inputs; i++)
-    fill(machine, &graph->input[i], inputs);
-  if (machine->seconds && !read) {
-    run_timed(machine, graph);
-    return;
-  }
-  for (int i = 0; i < graph->n_kernels; i++) {
-    graph->kernel[i].run(&machine->run, graph->kernel[i].args);
-    for (int t = 0; read && t < graph->n_taps; t++)
-      if (graph->tap[t].after == i)
-        read(context, &graph->tap[t]);
-  }
+void amprt_machine_run(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs) {
+  amprt_machine_fill(machine, graph, inputs);
+  amprt_machine_kernels(machine, graph, 0, graph->n_kernels, NULL, 0);
 }
 
 static double scalar_of(AmprtDType dtype, const void *at) {

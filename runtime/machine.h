@@ -29,11 +29,17 @@ const AmprtPort *amprt_port_find(const AmprtPort *port, int n, const char *name)
 int64_t amprt_port_elements(const AmprtPort *port);
 const void *amprt_port_at(const AmprtMachine *machine, const AmprtPort *port);
 
-/* Called after kernel `after` of a run; NULL for none. */
-typedef void AmprtTapRead(void *context, const AmprtPort *tap);
+/* Called after each kernel of a run, before the next can overwrite what it stored. */
+typedef struct AmprtHook {
+  void (*after)(void *context, int kernel);
+  void *context;
+} AmprtHook;
 
-void amprt_machine_run(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs,
-                       AmprtTapRead *read, void *context);
+/* One run is fill, then all kernels, in pieces if need be. */
+void amprt_machine_fill(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs);
+void amprt_machine_kernels(AmprtMachine *machine, const AmprtGraph *graph, int first, int past,
+                           const AmprtHook *hook, int n_hooks);
+void amprt_machine_run(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs);
 /* A scalar output; `otherwise` if the graph has none of that name. */
 double amprt_machine_scalar(const AmprtMachine *machine, const AmprtGraph *graph, const char *name,
                             double otherwise);

@@ -61,6 +61,8 @@ static void choose_dir(const AmprtSession *session, char out[AMPRT_PATH]) {
   const AmprtOptions *options = &session->options;
   bool reads = options->resume || (only_evaluates(options) && !*options->init_from);
   out[0] = '\0';
+  if (*options->reproduce)
+    return;
   if (options->given.model_dir)
     snprintf(out, AMPRT_PATH, "%s", options->model_dir);
   else if (reads || !(session->data.synthetic || only_evaluates(options)))
@@ -107,7 +109,11 @@ static AmprtStatus load_state(AmprtSession *session, AmprtError *error) {
   AmprtText notes = {0};
   AmprtStatus status = AMPRT_OK;
   bool evaluates = only_evaluates(options);
-  if (options->resume || (evaluates && !*options->init_from))
+  bool damaged;
+  if (*options->reproduce)
+    status = amprt_ckpt_resume(options->reproduce, &session->machine, &session->progress, &damaged,
+                               &notes, error);
+  else if (options->resume || (evaluates && !*options->init_from))
     status = resume(session, &notes, error);
   else if (session->dir.n && !evaluates)
     status = amprt_fail(
@@ -140,6 +146,7 @@ static AmprtStatus session_open(AmprtSession *session, AmprtError *error) {
     options->data_threads = processors < 8 ? 1 : processors > 16 ? 4 : processors / 4;
   }
   session->progress.seed = (uint64_t)options->seed;
+  options->use_synthetic_data |= *options->reproduce != '\0'; /* its batch is in the file */
   AmprtStatus status = amprt_data_open(&session->data, session->program, options, error);
   if (!status)
     status = amprt_schedule_for(session, error);
@@ -167,6 +174,10 @@ static AmprtStatus open_log(AmprtSession *session, AmprtError *error) {
     snprintf(path, sizeof path, "%s", options->log_file);
   else if (*session->dir.path && !*options->dump_step)
     status = amprt_path(path, session->dir.path, "log.jsonl", error);
+  if (!status && options->grad_histogram_every && !*path)
+    status = amprt_fail(error, AMPRT_USAGE,
+                        "--grad-histogram-every writes to the log; --log-file or --model-dir says "
+                        "where");
   if (!status)
     status =
         amprt_log_open(&session->log, path, session->resumed || only_evaluates(options), error);
@@ -208,8 +219,10 @@ static AmprtStatus run(AmprtSession *session, int *stopped, AmprtError *error) {
     status = open_log(session, error);
   if (status)
     return status;
+  if (*session->options.reproduce)
+    return amprt_reproduce(session, session->options.reproduce, error);
   if (*session->options.dump_step)
-    return amprt_dump_step(session, session->options.dump_step, error);
+    return amprt_dump_step(session, session->options.dump_step, NULL, error);
   announce(session);
   amprt_stop_listen();
   if (only_evaluates(&session->options)) {

@@ -2,6 +2,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/stop.h"
+#include "runtime/watch.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -18,6 +19,7 @@ typedef struct Loop {
   AmprtSession *session;
   const AmprtGraph *graph;
   AmprtFeed *feed;
+  AmprtWatch watch;
   Window window;
   double seconds, shown;    /* training time of this run; when the progress line was last written */
   int64_t steps, bad_steps; /* of this run; in a row without a finite loss or gradient */
@@ -133,25 +135,25 @@ static void report(Loop *loop, bool whole, bool last) {
   loop->window = (Window){.seconds_at_start = now};
 }
 
-static void one_step(Loop *loop) {
+static AmprtStatus one_step(Loop *loop, AmprtError *error) {
   AmprtSession *session = loop->session;
-  AmprtMachine *machine = &session->machine;
+  const AmprtMachine *machine = &session->machine;
+  const AmprtWatch *watch = &loop->watch;
   double start = amprt_seconds();
-  AmprtInputs inputs = {amprt_feed_next(loop->feed), session->schedule,
-                        (float)session->program->bn_momentum};
-  amprt_machine_run(machine, loop->graph, &inputs, NULL, NULL);
+  AmprtStatus status = amprt_watch_step(&loop->watch, amprt_feed_next(loop->feed), error);
+  if (status)
+    return status;
   int64_t step = amprt_machine_step(machine);
   session->progress.examples += (uint64_t)session->program->batch_size;
   session->progress.step = step >= 0 ? step : session->progress.step + 1;
-  double loss = amprt_machine_scalar(machine, loop->graph, "loss", NAN);
-  bool skipped = amprt_machine_scalar(machine, loop->graph, "finite", 1) == 0;
-  loop->window.loss += loss;
+  loop->window.loss += watch->loss;
   loop->window.accuracy += amprt_machine_scalar(machine, loop->graph, "accuracy", NAN);
   loop->window.steps++;
-  loop->window.skipped += skipped;
-  loop->bad_steps = skipped || !isfinite(loss) ? loop->bad_steps + 1 : 0;
+  loop->window.skipped += watch->skipped;
+  loop->bad_steps = watch->bad ? loop->bad_steps + 1 : 0;
   loop->steps++;
   loop->seconds += amprt_seconds() - start;
+  return AMPRT_OK;
 }
 
 static AmprtStatus save(AmprtSession *session, AmprtError *error) {
@@ -161,7 +163,7 @@ static AmprtStatus save(AmprtSession *session, AmprtError *error) {
     return AMPRT_OK;
   AmprtStatus status = amprt_modeldir_ckpt(&session->dir, session->progress.step, path, error);
   if (!status)
-    status = amprt_ckpt_save(path, &session->machine, &session->progress, error);
+    status = amprt_ckpt_save(path, &session->machine, &session->progress, NULL, error);
   if (status)
     return status;
   amprt_modeldir_keep(&session->dir, session->progress.step, session->options.keep_checkpoints);
@@ -191,8 +193,8 @@ static AmprtStatus train_until(Loop *loop, uint64_t end, AmprtError *error) {
   loop->window = (Window){.seconds_at_start = amprt_seconds()};
   while (!status && session->progress.examples < end && !at_last_step(session) &&
          !amprt_stop_signal()) {
-    one_step(loop);
-    if (loop->bad_steps >= MOST_BAD_STEPS)
+    status = one_step(loop, error);
+    if (!status && loop->bad_steps >= MOST_BAD_STEPS)
       status = fail_not_finite(loop, error);
     report(loop, loop->window.steps == options->log_every, false);
     bool more = session->progress.examples < end && !at_last_step(session);
@@ -229,8 +231,9 @@ static AmprtStatus run_cycle(Loop *loop, uint64_t end, bool *done, AmprtError *e
 AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error) {
   Loop loop = {.session = session, .graph = &session->program->graph[0]};
   int64_t cycles = amprt_schedule_cycles(&session->options);
-  AmprtStatus status =
-      amprt_train_feed(session, "train", session->progress.examples, &loop.feed, error);
+  AmprtStatus status = amprt_watch_open(&loop.watch, session, error);
+  if (!status)
+    status = amprt_train_feed(session, "train", session->progress.examples, &loop.feed, error);
   bool done = status != AMPRT_OK;
   for (int64_t i = 0; i < cycles && !done; i++) {
     AmprtCycle cycle = amprt_schedule_cycle(&session->options, i, session->data.train.n,
@@ -241,6 +244,7 @@ AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error) 
       status = run_cycle(&loop, end, &done, error);
   }
   amprt_feed_close(loop.feed);
+  amprt_watch_close(&loop.watch);
   *stopped = amprt_stop_signal();
   return status;
 }

@@ -39,7 +39,16 @@ AmprtStatus amprt_recompute_stats(AmprtSession *session, AmprtError *error);
 /* Says so if the first evaluation will come before the moving statistics have caught up. */
 void amprt_warn_of_lag(AmprtSession *session);
 
-/* dump.c: --dump-step */
-AmprtStatus amprt_dump_step(AmprtSession *session, const char *path, AmprtError *error);
+/* dump.c: --dump-step, of `batch` or, if that is NULL, of the stream's next. */
+AmprtStatus amprt_dump_step(AmprtSession *session, const char *path, const AmprtBatch *batch,
+                            AmprtError *error);
+
+/* trap.c: a reproducer is a checkpoint of the state before a step, with the step's batch. `path`
+ * gets the name: nonfinite-STEP.safetensors in the model folder, or here if there is none. */
+AmprtStatus amprt_reproducer_save(const AmprtSession *session, const AmprtBatch *batch,
+                                  char path[AMPRT_PATH], AmprtError *error);
+/* --reproduce, once the state is loaded: runs that step and names the first result that is not
+ * finite (which is AMPRT_INPUT), or with --dump-step writes its tensors. */
+AmprtStatus amprt_reproduce(AmprtSession *session, const char *path, AmprtError *error);
 
 #endif

@@ -60,8 +60,10 @@ static int count_log(const char *name, const char *text) {
   log.data[log.size] = '\0';
   for (char *line = strtok((char *)log.data, "\n"); line; line = strtok(NULL, "\n")) {
     assert_true(line[0] == '{' && line[strlen(line) - 1] == '}');
-    assert_null(strstr(line, "nan"));
-    assert_null(strstr(line, "inf"));
+    assert_null(strstr(line, ":nan"));
+    assert_null(strstr(line, ":-nan"));
+    assert_null(strstr(line, ":inf"));
+    assert_null(strstr(line, ":-inf"));
     n += strstr(line, text) != NULL;
   }
   free(log.data);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -97,13 +98,27 @@ static float rate(const State *s, const float *v) {
                  (v[1] - v[2]) * (1 + cos(acos(-1) * fmin(1, (t - w) / fmax(1, total - w)))) / 2);
 }
 
+static bool is_finite(const Arena *a) {
+  bool finite = true;
+  for (int i = 0; i < K * P; i++)
+    finite &= isfinite(a->gw[i]) != 0;
+  for (int k = 0; k < K; k++)
+    finite &= isfinite(a->gb[k]) != 0;
+  return finite;
+}
+
 static void update(const AmprtRun *run, const void *args) {
   State *s = state_of(run);
   Arena *a = arena_of(run);
   const Args *how = args;
   float mean = 0;
   a->lr = rate(s, a->schedule);
-  a->finite = 1;
+  a->finite = !how->low || is_finite(a);
+  if (!a->finite) {
+    s->scale /= 2;
+    s->good = 0;
+    return;
+  }
   for (int i = 0; i < K * P; i++) {
     s->wm[i] = .9f * s->wm[i] + a->gw[i] / (how->low ? s->scale : 1);
     s->w[i] -= a->lr * s->wm[i];
@@ -150,7 +165,7 @@ static const AmprtPort inputs[] = {
     {"bn_momentum", AMPRT_F32, 0, .at = AT(bn_momentum)},
 };
 static const AmprtPort outputs[] = {
-    {"loss", AMPRT_F32, 0, .at = AT(loss)},
+    {"loss", AMPRT_F32, 0, .at = AT(loss), .after = 1},
     {"accuracy", AMPRT_F32, 0, .at = AT(accuracy)},
     {"logits", AMPRT_F32, 2, .dim = {N, K}, .at = AT(logits)},
     {"learning_rate", AMPRT_F32, 0, .at = AT(lr)},
@@ -183,16 +198,25 @@ static const AmprtKernel train_nan[] = TRAIN(nans), stats_kernel[] = {{stats, NU
 static const AmprtKernel eval_plain[] = {{forward, &plain, "k0_forward", "fc"}};
 static const AmprtKernel eval_low[] = {{forward, &low, "k0_forward", "fc"}};
 
-#define GRAPHS(train, eval, tap)                                                                   \
+static const AmprtValue values[] = {
+    {"logits", "matmul", "fc", NULL, AT(logits), N *K, 0, AMPRT_F32},
+    {"loss_each", "softmax_xent", "loss", "exp of loss and log of loss", AT(loss_each), N, 0,
+     AMPRT_F32},
+    {"fc.weight.grad", "matmul", "fc", NULL, AT(gw), K *P, 1, AMPRT_F32},
+    {"fc.bias.grad", "bias_grad", "fc", NULL, AT(gb), K, 1, AMPRT_F32},
+};
+
+/* fp32 programs have no finite test, the last output. */
+#define GRAPHS(train, eval, tap, n_outputs)                                                        \
   {                                                                                                \
-    {"train", train, inputs, outputs, tap, 4, 4, 5, 2, sizeof(Arena)},                             \
+    {"train", train, inputs, outputs, tap, 4, 4, n_outputs, 2, sizeof(Arena), values, 4, 2},       \
         {"eval", eval, inputs, eval_outputs, NULL, 1, 3, 2, 0, sizeof(Arena)}, {                   \
       "stats", stats_kernel, inputs, NULL, NULL, 1, 4, 0, 0, sizeof(Arena)                         \
     }                                                                                              \
   }
-static const AmprtGraph graphs[] = GRAPHS(train_plain, eval_plain, taps);
-static const AmprtGraph low_graphs[] = GRAPHS(train_low, eval_low, scaled_taps);
-static const AmprtGraph nan_graphs[] = GRAPHS(train_nan, eval_plain, taps);
+static const AmprtGraph graphs[] = GRAPHS(train_plain, eval_plain, taps, 4);
+static const AmprtGraph low_graphs[] = GRAPHS(train_low, eval_low, scaled_taps, 5);
+static const AmprtGraph nan_graphs[] = GRAPHS(train_nan, eval_plain, taps, 4);
 
 #define IN(field) offsetof(State, field)
 static const AmprtVariable variables[] = {

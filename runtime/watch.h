@@ -1,0 +1,30 @@
+/* One training step with an eye on its numbers: runs it, finds what was not finite if it went
+ * wrong, reports, and with --trap saves what reproduces it. */
+#ifndef AMPRT_WATCH_H
+#define AMPRT_WATCH_H
+
+#include "runtime/finite.h"
+#include "runtime/inject.h"
+#include "runtime/train.h"
+
+typedef struct AmprtWatch {
+  AmprtSession *session;
+  const AmprtGraph *graph;
+  AmprtKept kept;
+  AmprtInject inject;
+  int loss_after; /* kernel after which the loss can be judged before anything has changed; -1: none
+                   */
+  bool gated, trap; /* has the program a finite test of its own; --trap */
+  bool bad;         /* was the last step: skipped, or its loss not finite */
+  bool skipped;
+  double loss, loss_scale; /* of the last step; the scale is 0 if there is none  */
+  AmprtFinding finding;    /* of the last bad step */
+} AmprtWatch;
+
+AmprtStatus amprt_watch_open(AmprtWatch *watch, AmprtSession *session, AmprtError *error);
+void amprt_watch_close(AmprtWatch *watch);
+/* Runs a step; session->progress still says what was before it. Fails if a trap was set and the
+ * step is bad. */
+AmprtStatus amprt_watch_step(AmprtWatch *watch, const AmprtBatch *batch, AmprtError *error);
+
+#endif

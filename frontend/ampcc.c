@@ -6,6 +6,7 @@
 #include "frontend/output.h"
 #include "frontend/precision_file.h"
 #include "frontend/reproducer.h"
+#include "frontend/tf/compat.h"
 #include "passes/explain.h"
 #include "passes/memory_report.h"
 
@@ -201,6 +202,8 @@ int main(int argc, char **argv) {
     puts("ampcc " AMPCC_VERSION);
   } else if (options.text[OPT_list_passes]) {
     options_list_passes(stdout);
+  } else if (options.graphdef) {
+    status = tf_compat(arena, &options);
   } else {
     reproducer_install(&options);
     status = compile(arena, &options);

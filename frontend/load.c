@@ -36,7 +36,7 @@ static bool read_all(Arena *arena, const char *path, FILE *in, Bytes *out, Diag 
   return !ferror(in);
 }
 
-static bool read_path(Arena *arena, const char *path, Bytes *out, Diag *diag) {
+bool file_read(Arena *arena, const char *path, Bytes *out, Diag *diag) {
   FILE *in = strcmp(path, "-") ? fopen(path, "rb") : stdin;
   if (!in) {
     diag_error(diag, (SrcLoc){.file = path}, DIAG_FILE, "cannot be opened: %s", strerror(errno));
@@ -159,7 +159,7 @@ Module *model_read(Arena *arena, const char *file, ModelForm form, const char *b
 
 Module *model_load(Arena *arena, const char *path, Overrides overrides, Diag *diag) {
   Bytes bytes;
-  if (!read_path(arena, path, &bytes, diag))
+  if (!file_read(arena, path, &bytes, diag))
     return NULL;
   const char *text = (const char *)bytes.at;
   size_t size = (size_t)bytes.len;

@@ -3,9 +3,12 @@
 #define AMPCC_FRONTEND_LOAD_H
 
 #include "frontend/import.h"
+#include "frontend/pbtext.h"
 
 typedef enum ModelForm { MODEL_PB, MODEL_PBTXT, MODEL_AMP } ModelForm;
 
+/* The whole file and a NUL that is not counted; "-" is standard input. False after an error. */
+bool file_read(Arena *arena, const char *path, Bytes *out, Diag *diag);
 /* By the file's ending, else by its first bytes. */
 ModelForm model_form(const char *path, const char *bytes, size_t size);
 /* `path` may be "-" for standard input. NULL after reporting at least one error through diag;

@@ -12,7 +12,7 @@ typedef enum OptionId {
 } OptionId;
 
 typedef enum OptionGroup {
-  GROUP_OUTPUT, GROUP_PROGRAM, GROUP_PASSES, GROUP_REPORTS, GROUP_TOOLS, GROUP_COUNT
+  GROUP_OUTPUT, GROUP_PROGRAM, GROUP_PASSES, GROUP_REPORTS, GROUP_GRAPHDEF, GROUP_TOOLS, GROUP_COUNT
 } OptionGroup;
 
 typedef struct OptionInfo {
@@ -23,7 +23,7 @@ typedef struct OptionInfo {
 
 extern const OptionInfo option_info[OPTION_COUNT];
 
-typedef enum EmitKind { EMIT_IR, EMIT_JSON, EMIT_DOT, EMIT_C, EMIT_EXE, EMIT_COUNT } EmitKind;
+typedef enum EmitKind { EMIT_IR, EMIT_JSON, EMIT_DOT, EMIT_C, EMIT_EXE, EMIT_GRAPHDEF, EMIT_COUNT } EmitKind;
 
 typedef struct Options {
   const char *model;
@@ -34,6 +34,8 @@ typedef struct Options {
   EmitKind emit;
   const char *output;
   CompileOptions compile;
+  bool graphdef;  /* the model is a GraphDef, to be rewritten or reported on */
+  int tf_version; /* whose rewrite: 219 is 2.19 */
   double batch_norm_momentum; /* negative: as the model says */
 } Options;
 
@@ -44,5 +46,7 @@ void options_list_passes(FILE *out);
 
 /* options_value.c: fills the second half of Options; false after one line on stderr */
 bool options_interpret(Options *options);
+/* options_tf.c: the part of it about GraphDefs and --amp-compat, after the rest */
+bool options_tf(Options *options);
 
 #endif

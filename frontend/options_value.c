@@ -55,11 +55,13 @@ static bool read_excess(Options *options) {
 }
 
 static bool read_output(Options *options) {
-  static const char *const word[] = {"ir", "json", "dot", "c", "exe", NULL};
+  static const char *const word[] = {"ir", "json", "dot", "c", "exe", "graphdef", NULL};
   const char *text = options->text[OPT_emit];
   int emit = text                         ? word_index(word, text)
              : options->text[OPT_passes] ? EMIT_IR
                                           : EMIT_EXE;
+  if (!text && options->text[OPT_tf_amp_report])
+    emit = EMIT_GRAPHDEF;
   if (emit < 0)
     return wrong_value(OPT_emit, text);
   options->emit = (EmitKind)emit;
@@ -104,5 +106,5 @@ bool options_interpret(Options *options) {
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
          read_excess(options) && read_output(options) && check_passes(options, OPT_passes) &&
          check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
-         check_passes(options, OPT_print_after);
+         check_passes(options, OPT_print_after) && options_tf(options);
 }

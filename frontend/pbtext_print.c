@@ -1,25 +1,28 @@
 /* Message -> text format, driven by protobuf-c's descriptors. */
 #include "frontend/pbtext.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void message_print(const ProtobufCMessage *message, int depth, FILE *out);
 
-/* The shortest text that reads back as the same double. */
-static void double_print(double value, FILE *out) {
+/* The shortest text that reads back as the same number. */
+static void float_print(double value, bool narrow, FILE *out) {
   char text[32];
   for (int digits = 6; digits <= 17; digits++) {
     snprintf(text, sizeof text, "%.*g", digits, value);
-    if (strtod(text, NULL) == value)
+    double back = strtod(text, NULL);
+    if (back == value || (narrow && (float)back == (float)value))
       break;
   }
   fputs(text, out);
 }
 
-static void string_print(const char *text, FILE *out) {
+static void string_print(const void *text, size_t size, FILE *out) {
   fputc('"', out);
-  for (const char *c = text; *c; c++) {
-    unsigned char byte = (unsigned char)*c;
+  for (size_t i = 0; i < size; i++) {
+    unsigned char byte = ((const unsigned char *)text)[i];
     if (byte == '"' || byte == '\\')
       fprintf(out, "\\%c", byte);
     else if (byte < 0x20 || byte >= 0x7f)
@@ -38,7 +41,45 @@ static void enum_print(const ProtobufCEnumDescriptor *type, int value, FILE *out
     fprintf(out, "%d", value);
 }
 
-/* One element of a field, at `at`. The types are those that model.proto uses. */
+static void scalar_print(const ProtobufCFieldDescriptor *field, const void *at, FILE *out) {
+  const ProtobufCBinaryData *bytes = at;
+  switch (field->type) {
+  case PROTOBUF_C_TYPE_STRING:
+    string_print(*(char *const *)at, strlen(*(char *const *)at), out);
+    break;
+  case PROTOBUF_C_TYPE_BYTES:
+    string_print(bytes->data, bytes->len, out);
+    break;
+  case PROTOBUF_C_TYPE_ENUM:
+    enum_print(field->descriptor, *(const int *)at, out);
+    break;
+  case PROTOBUF_C_TYPE_FLOAT:
+    float_print((double)*(const float *)at, true, out);
+    break;
+  case PROTOBUF_C_TYPE_DOUBLE:
+    float_print(*(const double *)at, false, out);
+    break;
+  case PROTOBUF_C_TYPE_BOOL:
+    fputs(*(const protobuf_c_boolean *)at ? "true" : "false", out);
+    break;
+  case PROTOBUF_C_TYPE_INT32:
+    fprintf(out, "%" PRId32, *(const int32_t *)at);
+    break;
+  case PROTOBUF_C_TYPE_UINT32:
+    fprintf(out, "%" PRIu32, *(const uint32_t *)at);
+    break;
+  case PROTOBUF_C_TYPE_INT64:
+    fprintf(out, "%" PRId64, *(const int64_t *)at);
+    break;
+  case PROTOBUF_C_TYPE_UINT64:
+    fprintf(out, "%" PRIu64, *(const uint64_t *)at);
+    break;
+  default:
+    BUG("pbtext: field %s has a type that our messages do not use", field->name);
+  }
+}
+
+/* One element of a field, at `at`. */
 static void value_print(const ProtobufCFieldDescriptor *field, const void *at, int depth,
                         FILE *out) {
   fprintf(out, "%*s%s", 2 * depth, "", field->name);
@@ -49,20 +90,7 @@ static void value_print(const ProtobufCFieldDescriptor *field, const void *at, i
     return;
   }
   fputs(": ", out);
-  if (field->type == PROTOBUF_C_TYPE_STRING)
-    string_print(*(char *const *)at, out);
-  else if (field->type == PROTOBUF_C_TYPE_ENUM)
-    enum_print(field->descriptor, *(const int *)at, out);
-  else if (field->type == PROTOBUF_C_TYPE_DOUBLE)
-    double_print(*(const double *)at, out);
-  else if (field->type == PROTOBUF_C_TYPE_BOOL)
-    fputs(*(const protobuf_c_boolean *)at ? "true" : "false", out);
-  else if (field->type == PROTOBUF_C_TYPE_INT64)
-    fprintf(out, "%lld", (long long)*(const int64_t *)at);
-  else if (field->type == PROTOBUF_C_TYPE_UINT32)
-    fprintf(out, "%u", *(const uint32_t *)at);
-  else
-    BUG("pbtext: field %s has a type that model.proto did not use", field->name);
+  scalar_print(field, at, out);
   fputc('\n', out);
 }
 
@@ -70,10 +98,14 @@ static size_t element_size(ProtobufCType type) {
   switch (type) {
   case PROTOBUF_C_TYPE_ENUM:
   case PROTOBUF_C_TYPE_BOOL:
+  case PROTOBUF_C_TYPE_INT32:
   case PROTOBUF_C_TYPE_UINT32:
+  case PROTOBUF_C_TYPE_FLOAT:
     return 4;
+  case PROTOBUF_C_TYPE_BYTES:
+    return sizeof(ProtobufCBinaryData);
   default:
-    return 8; /* int64, double, pointers */
+    return 8; /* int64, uint64, double, pointers */
   }
 }
 
@@ -81,6 +113,8 @@ static size_t element_size(ProtobufCType type) {
 static bool is_default(const ProtobufCFieldDescriptor *field, const void *at) {
   if (field->type == PROTOBUF_C_TYPE_STRING)
     return !*(char *const *)at || !**(char *const *)at;
+  if (field->type == PROTOBUF_C_TYPE_BYTES)
+    return ((const ProtobufCBinaryData *)at)->len == 0;
   if (element_size(field->type) == 4)
     return *(const uint32_t *)at == 0;
   return *(const uint64_t *)at == 0;
@@ -105,6 +139,9 @@ static void message_print(const ProtobufCMessage *message, int depth, FILE *out)
   const ProtobufCMessageDescriptor *type = message->descriptor;
   for (unsigned i = 0; i < type->n_fields; i++)
     field_print(&type->fields[i], (const char *)message, depth, out);
+  for (unsigned i = 0; i < message->n_unknown_fields; i++)
+    fprintf(out, "%*s# field %u is not known here: %zu bytes left out\n", 2 * depth, "",
+            message->unknown_fields[i].tag, message->unknown_fields[i].len);
 }
 
 void pbtext_print(const ProtobufCMessage *message, FILE *out) {

@@ -4,8 +4,8 @@
  *   list    = "[" [ value { "," value } ] "]"
  *   value   = number | NAME (enum, true, false, inf, nan) | STRING { STRING }
  *
- * `<` `>` may stand for braces; `#` starts a comment. Extensions and Any are not text that a
- * ModelDef can hold. Recursion is as deep as the schema, which has no cycle. */
+ * `<` `>` may stand for braces; `#` starts a comment. Extensions and Any are not text that our
+ * messages can hold. Fields that no message here has (sint32, fixed32, groups) are not read. */
 #include "frontend/pbtext.h"
 
 #include <ctype.h>
@@ -13,18 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_DEPTH = 100 }; /* as protobuf's own readers: a function's attribute may hold functions */
+
 typedef struct Reader {
   Arena *arena;
   Diag *diag;
   const char *file, *text, *at;
-  int line;
+  int line, depth;
   const char *line_start;
   bool failed;
 } Reader;
 
 static bool message_read(Reader *r, const ProtobufCMessageDescriptor *type, char close, Bytes *out);
 
-/* Reports at the current place; reading stops at the first error, as the rest would be guesswork. */
+/* Reports at the current place; reading stops at the first error, as the rest would be guesswork.
+ */
 static bool fail(Reader *r, const char *what) {
   if (!r->failed)
     diag_error(r->diag, (SrcLoc){r->file, r->line, (int)(r->at - r->line_start) + 1, NULL},
@@ -132,7 +135,7 @@ static bool string_read(Reader *r, Bytes *out) {
 
 /* ---- wire format ---- */
 
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
+enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
 static void put_varint(Reader *r, Bytes *out, uint64_t v) {
   for (; v >= 0x80; v >>= 7)
@@ -151,6 +154,11 @@ static void put_bytes(Reader *r, Bytes *out, const ProtobufCFieldDescriptor *fie
     arena_push(r->arena, out->at, out->len, out->cap, bytes.at[i]);
 }
 
+static void put_fixed(Reader *r, Bytes *out, uint64_t bits, int n) {
+  for (int i = 0; i < n; i++)
+    arena_push(r->arena, out->at, out->len, out->cap, (uint8_t)(bits >> 8 * i));
+}
+
 /* ---- values ---- */
 
 static bool double_read(Reader *r, double *out) {
@@ -166,16 +174,40 @@ static bool double_read(Reader *r, double *out) {
   return true;
 }
 
+typedef struct IntRange {
+  ProtobufCType type;
+  long long low;
+  unsigned long long high;
+} IntRange;
+
+static IntRange int_range(ProtobufCType type) {
+  static const IntRange range[] = {{PROTOBUF_C_TYPE_INT32, INT32_MIN, INT32_MAX},
+                                   {PROTOBUF_C_TYPE_UINT32, 0, UINT32_MAX},
+                                   {PROTOBUF_C_TYPE_INT64, INT64_MIN, INT64_MAX},
+                                   {PROTOBUF_C_TYPE_UINT64, 0, UINT64_MAX}};
+  for (size_t i = 0; i < sizeof range / sizeof range[0]; i++)
+    if (range[i].type == type)
+      return range[i];
+  BUG("pbtext: type %d is not one that our messages use", (int)type);
+}
+
 static bool int_read(Reader *r, const ProtobufCFieldDescriptor *field, uint64_t *out) {
   char word[64], *end;
   if (!word_read(r, word))
     return false;
+  IntRange range = int_range(field->type);
+  bool fits;
   errno = 0;
-  long long value = strtoll(word, &end, 0);
-  bool small = field->type == PROTOBUF_C_TYPE_UINT32;
-  if (end == word || *end || errno || (small && (value < 0 || value > UINT32_MAX)))
+  if (*word == '-') {
+    long long value = strtoll(word, &end, 0);
+    fits = value >= range.low;
+    *out = (uint64_t)value;
+  } else {
+    *out = strtoull(word, &end, 0);
+    fits = *out <= range.high;
+  }
+  if (end == word || *end || errno || !fits)
     return fail(r, "expected an integer that fits its field");
-  *out = (uint64_t)value;
   word_skip(r, word);
   return true;
 }
@@ -192,15 +224,17 @@ static bool bool_read(Reader *r, uint64_t *out) {
   return true;
 }
 
+/* A name, or the number of a value that has none here: enums are open. */
 static bool enum_read(Reader *r, const ProtobufCFieldDescriptor *field, uint64_t *out) {
-  char word[64];
+  char word[64], *end;
   if (!word_read(r, word))
     return false;
   const ProtobufCEnumValue *value =
       protobuf_c_enum_descriptor_get_value_by_name(field->descriptor, word);
-  if (!value)
+  long number = strtol(word, &end, 0);
+  if (!value && (*end || number < 0 || number > INT32_MAX))
     return fail(r, "this is no value of the field's enum");
-  *out = (uint64_t)value->value;
+  *out = value ? (uint64_t)value->value : (uint64_t)number;
   word_skip(r, word);
   return true;
 }
@@ -213,35 +247,60 @@ static bool scalar_read(Reader *r, const ProtobufCFieldDescriptor *field, uint64
   return int_read(r, field, out);
 }
 
+static bool nested_read(Reader *r, const ProtobufCFieldDescriptor *field, Bytes *out) {
+  Bytes bytes = {0};
+  char close = accept(r, '{') ? '}' : accept(r, '<') ? '>' : 0;
+  if (!close)
+    return fail(r, "expected `{`");
+  if (++r->depth >= MAX_DEPTH)
+    return fail(r, "messages are nested more than 100 deep");
+  if (!message_read(r, field->descriptor, close, &bytes))
+    return false;
+  r->depth--;
+  put_bytes(r, out, field, bytes);
+  return true;
+}
+
+static bool float_read(Reader *r, const ProtobufCFieldDescriptor *field, Bytes *out) {
+  double number;
+  if (!double_read(r, &number))
+    return false;
+  uint64_t bits = 0;
+  if (field->type == PROTOBUF_C_TYPE_FLOAT) {
+    float narrow = (float)number;
+    memcpy(&bits, &narrow, sizeof narrow);
+    put_tag(r, out, field, WIRE_FIXED32);
+    put_fixed(r, out, bits, 4);
+  } else {
+    memcpy(&bits, &number, sizeof number);
+    put_tag(r, out, field, WIRE_FIXED64);
+    put_fixed(r, out, bits, 8);
+  }
+  return true;
+}
+
 static bool value_read(Reader *r, const ProtobufCFieldDescriptor *field, Bytes *out) {
   Bytes bytes = {0};
-  double number = 0;
   uint64_t bits = 0;
-  if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
-    char close = accept(r, '{') ? '}' : accept(r, '<') ? '>' : 0;
-    if (!close)
-      return fail(r, "expected `{`");
-    if (!message_read(r, field->descriptor, close, &bytes))
-      return false;
-    put_bytes(r, out, field, bytes);
-  } else if (field->type == PROTOBUF_C_TYPE_STRING) {
+  switch (field->type) {
+  case PROTOBUF_C_TYPE_MESSAGE:
+    return nested_read(r, field, out);
+  case PROTOBUF_C_TYPE_FLOAT:
+  case PROTOBUF_C_TYPE_DOUBLE:
+    return float_read(r, field, out);
+  case PROTOBUF_C_TYPE_STRING:
+  case PROTOBUF_C_TYPE_BYTES:
     if (!string_read(r, &bytes))
       return false;
     put_bytes(r, out, field, bytes);
-  } else if (field->type == PROTOBUF_C_TYPE_DOUBLE) {
-    if (!double_read(r, &number))
-      return false;
-    memcpy(&bits, &number, sizeof bits);
-    put_tag(r, out, field, WIRE_FIXED64);
-    for (int i = 0; i < 8; i++)
-      arena_push(r->arena, out->at, out->len, out->cap, (uint8_t)(bits >> 8 * i));
-  } else {
+    return true;
+  default:
     if (!scalar_read(r, field, &bits))
       return false;
     put_tag(r, out, field, WIRE_VARINT);
     put_varint(r, out, bits);
+    return true;
   }
-  return true;
 }
 
 static bool list_read(Reader *r, const ProtobufCFieldDescriptor *field, Bytes *out) {
@@ -297,9 +356,13 @@ static bool message_read(Reader *r, const ProtobufCMessageDescriptor *type, char
 
 bool pbtext_read(Arena *arena, const char *file, const char *text,
                  const ProtobufCMessageDescriptor *type, Bytes *out, Diag *diag) {
-  Reader reader = {
-      .arena = arena, .diag = diag, .file = file, .text = text, .at = text, .line = 1,
-      .line_start = text};
+  Reader reader = {.arena = arena,
+                   .diag = diag,
+                   .file = file,
+                   .text = text,
+                   .at = text,
+                   .line = 1,
+                   .line_start = text};
   *out = (Bytes){0};
   return message_read(&reader, type, '\0', out);
 }

@@ -100,6 +100,11 @@ static bool is_allow(const Solver *s, int v) {
   return s->vertex[v].amp == AMP_ALLOW && s->vertex[v].pin != AMP_KEEP;
 }
 
+/* What is banned already stands for its storage, not for its values: nothing spreads from it. */
+static bool spreads_deny(const Solver *s, int v) {
+  return is_deny(s, v) && s->verdict[v].colour != AMP_DENIED;
+}
+
 static bool is_infer_or_deny(const Solver *s, int v) {
   return s->vertex[v].amp == AMP_INFER || is_deny(s, v);
 }
@@ -143,7 +148,7 @@ static bool paint_own(Solver *s) {
  * infer or deny op behind it is spared: nothing there can be harmed. */
 static void paint_denied(Solver *s, Arena *arena) {
   s->ahead = walk(s, arena, BACKWARD, is_infer_or_deny, is_clear);
-  s->tainted = walk(s, arena, FORWARD, is_deny, can_be_tainted);
+  s->tainted = walk(s, arena, FORWARD, spreads_deny, can_be_tainted);
   for (int v = 0; v < s->problem->n_vertices; v++)
     if (s->tainted[v] == ROOT)
       paint(s, v, AMP_DENIED, AMP_RULE_OWN, -1);
@@ -165,11 +170,16 @@ static void paint_between(Solver *s, Arena *arena) {
   }
 }
 
+static bool may_follow(const Solver *s, int v) {
+  const AmpVertex *x = &s->vertex[v];
+  return x->amp == AMP_INFER && s->verdict[v].colour == AMP_PLAIN && x->pin != AMP_KEEP &&
+         x->f32 && x->fits && (x->kernel || s->problem->follow_blind);
+}
+
 /* Pass 4, in vertex order: a chain of infer ops is painted whole. */
 static void paint_followers(Solver *s) {
   for (int v = 0; v < s->problem->n_vertices; v++) {
-    const AmpVertex *x = &s->vertex[v];
-    if (x->amp != AMP_INFER || s->verdict[v].colour != AMP_PLAIN || !may_lower(s, v))
+    if (!may_follow(s, v))
       continue;
     int low = -1;
     bool denied = false;

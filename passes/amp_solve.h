@@ -40,6 +40,7 @@ typedef struct AmpProblem {
   AmpEdge *edge;     /* parallel ones are harmless */
   bool follow; /* an infer vertex right behind a low one is low too: TensorFlow from 2.20 on, and
                   always for bfloat16 */
+  bool follow_blind; /* ... and nobody asks for a kernel there, as TensorFlow does not */
   bool force;  /* deny does not spread: TensorFlow's UNSAFE_FORCE_ALL */
 } AmpProblem;
 

@@ -1,0 +1,155 @@
+#include "frontend/tf/compat.h"
+
+#include "frontend/load.h"
+#include "frontend/output.h"
+#include "frontend/tf/graphdef.h"
+#include "frontend/tf/pass.h"
+#include "frontend/tf/report.h"
+
+#include <string.h>
+
+enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
+
+/* One run over one file. */
+typedef struct Compat {
+  Arena *arena;
+  const Options *options;
+  const char *file;
+  Diag *diag;
+  TfSettings settings;
+  Bytes bytes; /* binary */
+  TfGraph *graph;
+  TfOutcome outcome;
+} Compat;
+
+static SrcLoc here(const Compat *c) {
+  return (SrcLoc){.file = c->file};
+}
+
+/* A fresh graph from the bytes of the file. */
+static bool unpack(Compat *c) {
+  Tensorflow__GraphDef *def = tf_graphdef_unpack(c->arena, c->file, c->bytes, c->diag);
+  c->graph = def ? tf_graph_new(c->arena, def, c->file, c->diag) : NULL;
+  return c->graph != NULL;
+}
+
+static bool load(Compat *c) {
+  Bytes bytes;
+  const char *path = c->options->model;
+  if (!file_read(c->arena, path, &bytes, c->diag))
+    return false;
+  bool text = model_form(path, (const char *)bytes.at, (size_t)bytes.len) != MODEL_PB;
+  return tf_graphdef_bytes(c->arena, c->file, bytes, text, &c->bytes, c->diag) && unpack(c);
+}
+
+static bool check_fetches(Compat *c) {
+  for (int i = 0; i < c->settings.n_fetch; i++) {
+    int port;
+    const char *fetch = c->settings.fetch[i];
+    if (tf_graph_find(c->graph, fetch, tf_input_split(fetch, &port)) < 0)
+      diag_error(c->diag, here(c), DIAG_FETCH, "--fetch: no node is called `%s`", fetch);
+  }
+  return c->diag->n_errors == 0;
+}
+
+/* ---- what the user should know ---- */
+
+/* Each op that the table does not hold, once; functions and their ops are legal and said to be
+ * kept. */
+static void note_ops(const Compat *c) {
+  const TfGraph *graph = c->graph;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const char *op = graph->node[i].def->op;
+    bool said = graph->node[i].op != NULL;
+    for (int k = 0; k < i && !said; k++)
+      said = !graph->node[k].op && !strcmp(graph->node[k].def->op, op);
+    if (!said)
+      diag_note(c->diag, here(c), "op `%s` (node `%s`) is not in the table: left as it is", op,
+                graph->node[i].def->name);
+  }
+  const Tensorflow__FunctionDefLibrary *library = graph->def->library;
+  if (library && library->n_function > 0)
+    diag_note(c->diag, here(c), "the bodies of %zu library functions are left as they are",
+              library->n_function);
+}
+
+/* Ops that a list edit names and nothing is called. */
+static void note_edits(const Compat *c) {
+  for (int i = 0; i < c->settings.n_edits; i++)
+    for (const char *at = c->settings.edit[i].ops; *at;) {
+      size_t n = strcspn(at, ",");
+      const char *op = arena_strdup(c->arena, at, n);
+      if (n && !tf_op_find(c->arena, op))
+        diag_note(c->diag, here(c), "a list is edited for `%s`, which is no op of the table%s", op,
+                  *op == ' ' ? ": a blank is part of the name" : "");
+      at += n + (at[n] == ',');
+    }
+}
+
+static void say(const Compat *c) {
+  if (c->outcome.failed)
+    diag_warning(c->diag, here(c), WARN_TF_PASS, "%s", c->outcome.log);
+  if (c->options->text[OPT_quiet])
+    return;
+  note_edits(c);
+  if (c->graph->reader) /* it was built */
+    note_ops(c);
+  if (!c->outcome.failed)
+    diag_note(c->diag, here(c), "%s", c->outcome.log);
+}
+
+/* ---- out ---- */
+
+static bool is_text_file(const char *path) {
+  return model_form(path, "", 0) == MODEL_PBTXT;
+}
+
+static bool write_graph(const Compat *c) {
+  Output out;
+  const char *path = c->options->output;
+  if (!output_open(c->arena, path, &out))
+    return false;
+  tf_graphdef_write(c->arena, c->graph->def, is_text_file(path), out.file);
+  return output_close(&out);
+}
+
+/* Alone it is the output; beside a graph it goes where the graph does not. */
+static bool write_report(const Compat *c, bool alone) {
+  Output out;
+  bool free = strcmp(c->options->output, "-") != 0;
+  const TfRewrite *rewrite = c->outcome.rewritten ? &c->outcome.rewrite : NULL;
+  if (!alone) {
+    tf_report(c->graph, rewrite, c->outcome.log, free ? stdout : stderr);
+    return true;
+  }
+  if (!output_open(c->arena, c->options->output, &out))
+    return false;
+  tf_report(c->graph, rewrite, c->outcome.log, out.file);
+  return output_close(&out);
+}
+
+static int run(Compat *c) {
+  if (!load(c) || !check_fetches(c))
+    return EXIT_INPUT;
+  tf_pass(c->graph, &c->settings, &c->outcome);
+  say(c);
+  if (c->outcome.failed && !unpack(c)) /* as TensorFlow: the graph as it was */
+    return EXIT_INPUT;
+  if (c->diag->n_errors)
+    return EXIT_INPUT;
+  bool graph = c->options->text[OPT_emit] != NULL, report = c->options->text[OPT_tf_amp_report];
+  bool good = (!report || write_report(c, !graph)) && (!graph || write_graph(c));
+  return good ? 0 : EXIT_ENVIRONMENT;
+}
+
+int tf_compat(Arena *arena, const Options *options) {
+  Diag diag = {.out = stderr, .warn = options->warn};
+  const char *file = strcmp(options->model, "-") ? options->model : "<stdin>";
+  Compat compat = {.arena = arena, .options = options, .file = file, .diag = &diag};
+  if (!tf_settings_read(arena, options, &compat.settings, &diag))
+    return EXIT_USAGE;
+  int status = diag.n_errors ? EXIT_INPUT : run(&compat);
+  if (diag.n_errors > 1)
+    fprintf(stderr, "%d errors\n", diag.n_errors);
+  return status;
+}

@@ -1,0 +1,157 @@
+#include "frontend/tf/decide.h"
+
+#include <string.h>
+
+typedef struct Decide {
+  TfGraph *graph;
+  const TfSettings *settings;
+  const TfLists *lists;
+  AmpProblem problem;
+  AmpVerdict *verdict;
+} Decide;
+
+static bool is_f32(const TfVertex *vertex) {
+  return vertex->type == TENSORFLOW__DATA_TYPE__DT_FLOAT;
+}
+
+static const TfNode *node_of(const Decide *d, int vertex) {
+  return &d->graph->node[d->graph->vertex[vertex].node];
+}
+
+/* ---- the vertices ---- */
+
+/* UNSAFE_FORCE_ALL: the half kernel of that one loss used to crash. */
+static bool is_forced(const Decide *d, const TfNode *node) {
+  return d->settings->level == TF_UNSAFE_FORCE_ALL && node->op && !node->op->stateful &&
+         !node->op->has_refs && strcmp(node->def->op, "Const") != 0 &&
+         strcmp(node->def->op, "SoftmaxCrossEntropyWithLogits") != 0;
+}
+
+static bool is_quantized(int type) {
+  return (type >= TENSORFLOW__DATA_TYPE__DT_QINT8 && type <= TENSORFLOW__DATA_TYPE__DT_QINT32) ||
+         type == TENSORFLOW__DATA_TYPE__DT_QINT16 || type == TENSORFLOW__DATA_TYPE__DT_QUINT16;
+}
+
+static bool has_quantized(const Decide *d, const TfNode *node) {
+  for (int v = node->first_vertex; v < node->first_vertex + node->n_vertices; v++)
+    if (d->graph->vertex[v].attr >= 0 && is_quantized(d->graph->vertex[v].type))
+      return true;
+  return false;
+}
+
+/* A fixed type admits only itself. */
+static void set_support(const Decide *d, const TfNode *node, AmpVertex *out, int attr) {
+  if (attr < 0)
+    return;
+  const TfTypeAttr *type = &node->op->attr[attr];
+  bool bfloat = d->settings->mode == TF_BF16;
+  out->fits = bfloat ? type->bfloat : type->half;
+  out->kernel = bfloat ? type->bfloat_kernel : type->half_kernel;
+  if (out->amp == AMP_ALLOW && has_quantized(d, node))
+    out->fits = false;
+}
+
+/* An op that the table does not hold is a barrier, whatever the lists say. */
+static void set_vertex(const Decide *d, int v) {
+  const TfVertex *vertex = &d->graph->vertex[v];
+  const TfNode *node = node_of(d, v);
+  AmpVertex *out = &d->problem.vertex[v];
+  *out = (AmpVertex){.amp = node->op ? tf_class(d->lists, node->def->op) : AMP_NONE,
+                     .pin = !node->processable   ? AMP_KEEP
+                            : is_forced(d, node) ? AMP_TAKE
+                                                 : AMP_FREE,
+                     .f32 = is_f32(vertex),
+                     .reads_state = tf_reads_refvar(d->graph, node)};
+  set_support(d, node, out, vertex->attr);
+}
+
+static void make_problem(Decide *d) {
+  TfGraph *graph = d->graph;
+  AmpProblem *p = &d->problem;
+  p->n_vertices = graph->n_vertices;
+  p->vertex = arena_alloc(graph->arena, sizeof(AmpVertex) * ((size_t)p->n_vertices + 1));
+  for (int v = 0; v < p->n_vertices; v++)
+    set_vertex(d, v);
+  for (int m = 0; m < graph->n_nodes; m++) {
+    const TfNode *node = &graph->node[m];
+    for (int i = 0; i < node->n_in; i++) {
+      TfSource source = node->source[i];
+      AmpEdge edge = {tf_out_vertex(&graph->node[source.node], source.port), tf_in_vertex(node, i)};
+      arena_push(graph->arena, p->edge, p->n_edges, p->cap_edges, edge);
+    }
+  }
+  tf_tensor_lists(graph, p);
+  p->follow = d->settings->mode == TF_BF16 || d->settings->version >= 220;
+  p->follow_blind = true;
+  p->force = d->settings->level == TF_UNSAFE_FORCE_ALL;
+}
+
+static bool nothing_to_do(const Decide *d) {
+  for (int v = 0; v < d->problem.n_vertices; v++) {
+    const AmpVertex *vertex = &d->problem.vertex[v];
+    if (vertex->pin == AMP_TAKE || (vertex->amp == AMP_ALLOW && vertex->pin != AMP_KEEP))
+      return false;
+  }
+  return true;
+}
+
+/* ---- what the solver leaves to settle ---- */
+
+static int merge_vertex(const TfGraph *graph, const TfReader *reader) {
+  return tf_in_vertex(&graph->node[reader->node], reader->input);
+}
+
+/* No cast fits between a NextIteration and its Merges: they become low together or not at all. One
+ * sweep in node order, as TensorFlow does it (2.9). */
+static bool settle_loop(Decide *d, const TfNode *next, bool *low) {
+  const TfGraph *graph = d->graph;
+  bool all_low = true;
+  for (int r = next->first_reader; r < next[1].first_reader; r++) {
+    const TfReader *reader = &graph->reader[r];
+    const TfNode *merge = &graph->node[reader->node];
+    if (strcmp(merge->def->op, "Merge") != 0)
+      return tf_fail(d->graph,
+                     "FAILED_PRECONDITION: Expected Merge node after NextIteration, got %s",
+                     merge->def->op);
+    all_low &= low[merge_vertex(graph, reader)];
+  }
+  for (int r = next->first_reader; r < next[1].first_reader; r++)
+    low[merge_vertex(graph, &graph->reader[r])] &= all_low;
+  low[next->first_vertex] = all_low;
+  return true;
+}
+
+/* A Cast to f32 whose readers are all low casts to the low type instead (2.8). */
+static void settle_cast(const Decide *d, const TfNode *cast, bool *low) {
+  const TfGraph *graph = d->graph;
+  int result = tf_out_vertex(cast, 0);
+  bool all_low = cast->first_reader < cast[1].first_reader;
+  for (int r = cast->first_reader; r < cast[1].first_reader; r++)
+    all_low &= low[merge_vertex(graph, &graph->reader[r])];
+  if (is_f32(&graph->vertex[result]) && all_low)
+    low[result] = true;
+}
+
+static bool settle(Decide *d, bool *low) {
+  TfGraph *graph = d->graph;
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (!strcmp(graph->node[i].def->op, "NextIteration") && !settle_loop(d, &graph->node[i], low))
+      return false;
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (!strcmp(graph->node[i].def->op, "Cast"))
+      settle_cast(d, &graph->node[i], low);
+  return true;
+}
+
+bool tf_decide(TfGraph *graph, const TfSettings *settings, const TfLists *lists, TfDecision *out) {
+  Decide d = {.graph = graph, .settings = settings, .lists = lists};
+  make_problem(&d);
+  out->low = arena_alloc(graph->arena, (size_t)graph->n_vertices + 1);
+  out->nothing = nothing_to_do(&d);
+  if (out->nothing)
+    return true;
+  d.verdict = amp_solve(graph->arena, &d.problem);
+  for (int v = 0; v < graph->n_vertices; v++)
+    out->low[v] = d.verdict[v].colour == AMP_LOW;
+  return settle(&d, out->low);
+}

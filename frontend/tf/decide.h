@@ -1,0 +1,22 @@
+/* Which vertices become low: TensorFlow's rules around the solver (specs/amp-rewrite.md 2.4-2.11).
+ */
+#ifndef AMPCC_FRONTEND_TF_DECIDE_H
+#define AMPCC_FRONTEND_TF_DECIDE_H
+
+#include "frontend/tf/graph.h"
+#include "frontend/tf/lists.h"
+#include "passes/amp_solve.h"
+
+typedef struct TfDecision {
+  bool nothing; /* no op of the allow list: the pass stops early */
+  bool *low;    /* per vertex. Those that are not f32 stay as they are all the same */
+} TfDecision;
+
+/* False with graph->failure set. */
+bool tf_decide(TfGraph *graph, const TfSettings *settings, const TfLists *lists, TfDecision *out);
+
+/* tensor_lists.c: storage that several nodes share through handles. Sets group of the element
+ * types that must be one type, pins what must stay, adds edges from writers to readers. */
+void tf_tensor_lists(const TfGraph *graph, AmpProblem *problem);
+
+#endif

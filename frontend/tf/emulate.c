@@ -1,0 +1,80 @@
+/* Mode CPU (specs/amp-rewrite.md 2.12): a low op keeps its type. Each of its inputs is cast to f32
+ * for itself, each result to f16 for all readers, and from there back to f32 for those that are not
+ * low. What a cast to f16 and back leaves is what f16 would have held. */
+#include "frontend/tf/rewrite.h"
+
+/* What the input reads by now: the casts of nodes before this one are in place. */
+static void cast_inputs(TfRewrite *rewrite, int n, int v) {
+  TfGraph *graph = rewrite->graph;
+  const TfNode *node = &graph->node[n];
+  for (int i = 0; i < node->n_in; i++) {
+    int port;
+    const char *input = node->def->input[node->source[i].slot];
+    size_t length = tf_input_split(input, &port);
+    TfReader reader = {port, n, i};
+    if (tf_in_vertex(node, i) == v)
+      tf_input_set(rewrite, &reader,
+                   tf_cast_add(rewrite, tf_graph_find(graph, input, length), port, false));
+  }
+}
+
+/* Of one port, whose readers are reader[first..end). */
+static void cast_output(TfRewrite *rewrite, int n, int first, int end) {
+  TfGraph *graph = rewrite->graph;
+  const TfNode *node = &graph->node[n];
+  int port = graph->reader[first].port;
+  bool was_low = rewrite->low[tf_out_vertex(node, port)];
+  int down = was_low ? tf_cast_add(rewrite, n, port, true) : -1, up = -1;
+  for (int r = first; r < end; r++) {
+    const TfReader *reader = &graph->reader[r];
+    bool low = rewrite->low[tf_in_vertex(&graph->node[reader->node], reader->input)];
+    if (low && down < 0)
+      down = tf_cast_add(rewrite, n, port, true);
+    if (was_low && !low && up < 0)
+      up = tf_cast_add(rewrite, down, 0, false);
+    if (low || was_low)
+      tf_input_set(rewrite, reader, low ? down : up);
+  }
+}
+
+/* TensorFlow meets the casts that it made for a reader it came by earlier, and dies of it. */
+static bool check_order(TfRewrite *rewrite, int n, const TfReader *reader) {
+  TfGraph *graph = rewrite->graph;
+  const TfNode *node = &graph->node[reader->node];
+  int to = tf_in_vertex(node, reader->input);
+  if (reader->node >= n || !rewrite->low[to] || !tf_is_f32(graph, to))
+    return true;
+  return tf_fail(graph,
+                 "INTERNAL: node %s comes after its reader %s: TensorFlow itself crashes here",
+                 graph->node[n].def->name, node->def->name);
+}
+
+static bool cast_outputs(TfRewrite *rewrite, int n) {
+  TfGraph *graph = rewrite->graph;
+  const TfNode *node = &graph->node[n];
+  for (int r = node->first_reader, end; r < node[1].first_reader; r = end) {
+    const TfReader *reader = &graph->reader[r];
+    int from = tf_out_vertex(node, reader->port);
+    int to = tf_in_vertex(&graph->node[reader->node], reader->input);
+    for (end = r; end < node[1].first_reader && graph->reader[end].port == reader->port; end++)
+      if (!check_order(rewrite, n, &graph->reader[end]))
+        return false;
+    if (tf_is_f32(graph, node->op ? from : to))
+      cast_output(rewrite, n, r, end);
+  }
+  return true;
+}
+
+bool tf_emulate(TfRewrite *rewrite) {
+  TfGraph *graph = rewrite->graph;
+  rewrite->changed = arena_alloc(graph->arena, (size_t)graph->n_vertices + 1);
+  for (int n = 0; n < graph->n_nodes; n++) {
+    const TfNode *node = &graph->node[n];
+    for (int v = node->first_vertex; v < node->first_vertex + node->n_vertices; v++)
+      if (tf_is_f32(graph, v) && rewrite->low[v])
+        cast_inputs(rewrite, n, v);
+    if (!cast_outputs(rewrite, n))
+      return false;
+  }
+  return true;
+}

@@ -1,0 +1,76 @@
+/* A GraphDef as the colouring sees it: nodes with ports, ports with a (node, type) vertex each. */
+#ifndef AMPCC_FRONTEND_TF_GRAPH_H
+#define AMPCC_FRONTEND_TF_GRAPH_H
+
+#include "frontend/tf/ops.h"
+#include "frontend/tf/settings.h"
+
+typedef struct TfVertex {
+  int node;
+  int attr;    /* index into the op's type attributes; -1: the ports of a fixed type */
+  int element; /* of a list attribute; else -1 */
+  int type;    /* DataType now; DT_INVALID: of an op that the table does not hold */
+} TfVertex;
+
+typedef struct TfSource {
+  int node, port;
+  int slot; /* where def->input has it: control inputs may stand in between */
+} TfSource;
+
+/* Data input `input` of `node` reads port `port`. */
+typedef struct TfReader {
+  int port, node, input;
+} TfReader;
+
+typedef struct TfNode {
+  Tensorflow__NodeDef *def;
+  const TfOp *op;     /* NULL: not in the table, nor a library function */
+  const char *old_op; /* before it was renamed; NULL: it was not */
+  bool processable;
+  int first_vertex, n_vertices;
+  int *attr_vertex; /* where those of type attribute a start; of n_attrs: the fixed types' */
+  int n_in, n_out;
+  int *in, *out;    /* the vertex of each port; without an op, every port has first_vertex */
+  TfSource *source; /* of each data input */
+  int first_reader; /* its readers, by port: reader[first_reader] up to the next node's first */
+} TfNode;
+
+typedef struct TfNames TfNames;
+
+typedef struct TfGraph {
+  Arena *arena;
+  Tensorflow__GraphDef *def;
+  TfNames *names; /* of def->node, kept up to date by tf_graph_append */
+  int n_nodes;    /* when it was built; casts come behind them */
+  TfNode *node;   /* one more than n_nodes, for its first_reader */
+  TfVertex *vertex;
+  int n_vertices, cap_vertices;
+  TfReader *reader;
+  int n_readers;
+  size_t cap_def;      /* room in def->node */
+  const char *failure; /* why TensorFlow's pass fails on it, as a status text; NULL: it does not */
+} TfGraph;
+
+/* Names only. NULL after reporting a node without a name or with one that is taken. */
+TfGraph *tf_graph_new(Arena *arena, Tensorflow__GraphDef *def, const char *file, Diag *diag);
+/* Index into def->node, -1 if there is none. `name` is `length` bytes long. */
+int tf_graph_find(const TfGraph *graph, const char *name, size_t length);
+void tf_graph_append(TfGraph *graph, Tensorflow__NodeDef *def);
+/* "name", "name:3" -> the length of the name, and *port. */
+size_t tf_input_split(const char *input, int *port);
+
+/* Ports, vertices, edges. Every node must have its `processable`; false with `failure` set. */
+bool tf_graph_build(TfGraph *graph);
+int tf_in_vertex(const TfNode *node, int input);
+int tf_out_vertex(const TfNode *node, int port);
+/* Is it an Identity or Enter that reads a reference variable? No cast may come in between. */
+bool tf_reads_refvar(const TfGraph *graph, const TfNode *node);
+
+/* Sets `failure`; false. */
+bool tf_fail(TfGraph *graph, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+Tensorflow__AttrValue *tf_attr(const Tensorflow__NodeDef *def, const char *name);
+/* Adds the attribute, with `type` as its value. */
+void tf_attr_add_type(Arena *arena, Tensorflow__NodeDef *def, const char *name, int type);
+
+#endif

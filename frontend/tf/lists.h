@@ -1,0 +1,17 @@
+/* TensorFlow's four op lists of one version and mode, with the user's edits. */
+#ifndef AMPCC_FRONTEND_TF_LISTS_H
+#define AMPCC_FRONTEND_TF_LISTS_H
+
+#include "frontend/tf/settings.h"
+
+typedef struct TfLists TfLists;
+
+/* NULL if an op is in more than one list; *conflict names the first such op then. */
+const TfLists *tf_lists_make(Arena *arena, const TfSettings *settings, const char **conflict);
+AmpClass tf_class(const TfLists *lists, const char *op);
+
+/* The table, for the test that walks it. */
+extern const int n_tf_list_rows;
+const char *tf_list_op(int i);
+
+#endif

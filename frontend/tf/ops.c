@@ -1,0 +1,209 @@
+#include "frontend/tf/ops.h"
+
+#include "ir/base/diag.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Row {
+  const char *name, *in, *out, *attrs;
+  bool stateful;
+} Row;
+
+enum { STATELESS = false, STATEFUL = true };
+static const Row row[] = {
+#define TF_OP(name, in, out, attrs, stateful) {#name, in, out, attrs, stateful},
+#include "frontend/tf_ops.def"
+};
+const int n_tf_ops = sizeof row / sizeof row[0];
+
+const char *tf_op_name(int i) {
+  return row[i].name;
+}
+
+/* ---- types ---- */
+
+static const struct {
+  const char *name;
+  int type;
+} type_name[] = {
+    {"f32", 1},   {"f64", 2},  {"i32", 3},       {"u8", 4},       {"i16", 5},   {"i8", 6},
+    {"str", 7},   {"c64", 8},  {"i64", 9},       {"bool", 10},    {"bf16", 14}, {"u16", 17},
+    {"c128", 18}, {"f16", 19}, {"resource", 20}, {"variant", 21}, {"u32", 22},  {"u64", 23},
+};
+enum { N_TYPE_NAMES = sizeof type_name / sizeof type_name[0] };
+
+const char *tf_type_name(Arena *arena, int type) {
+  for (int i = 0; i < N_TYPE_NAMES; i++)
+    if (type_name[i].type == type)
+      return type_name[i].name;
+  return arena_printf(arena, "dt%d", type);
+}
+
+static int type_find(const char *name) {
+  for (int i = 0; i < N_TYPE_NAMES; i++)
+    if (!strcmp(type_name[i].name, name))
+      return type_name[i].type;
+  BUG("tf_ops.def: no type is called %s", name);
+}
+
+/* ---- the rows ---- */
+
+/* The next word of *text, cut at any of `stop` or a blank; NULL at the end. */
+static const char *word_next(Arena *arena, const char **text) {
+  *text += strspn(*text, " ");
+  size_t n = strcspn(*text, " ");
+  const char *word = n ? arena_strdup(arena, *text, n) : NULL;
+  *text += n;
+  return word;
+}
+
+static int count_words(const char *text) {
+  int n = 0;
+  for (; *(text += strspn(text, " ")); text += strcspn(text, " "))
+    n++;
+  return n;
+}
+
+static int attr_find(const TfOp *op, const char *name, size_t length) {
+  for (int i = 0; i < op->n_attrs; i++)
+    if (strlen(op->attr[i].name) == length && !memcmp(op->attr[i].name, name, length))
+      return i;
+  return -1;
+}
+
+/* The index of the attribute called so, which is made if there is none yet. */
+static int attr_named(Arena *arena, TfOp *op, const char *name, size_t length) {
+  int i = attr_find(op, name, length);
+  if (i >= 0)
+    return i;
+  op->attr[op->n_attrs] = (TfTypeAttr){.name = arena_strdup(arena, name, length),
+                                       .half = true,
+                                       .half_kernel = true,
+                                       .bfloat = true,
+                                       .bfloat_kernel = true};
+  return op->n_attrs++;
+}
+
+/* "Tidx/-=i32", "T/Hb", "element_dtype" */
+static void attr_parse(Arena *arena, TfOp *op, const char *word) {
+  size_t length = strcspn(word, "*/=");
+  TfTypeAttr *attr = &op->attr[attr_named(arena, op, word, length)];
+  word += length;
+  if (*word == '*') {
+    attr->list = true;
+    word++;
+  }
+  size_t types = strcspn(word, "=");
+  if (*word == '/') {
+    attr->half_kernel = memchr(word, 'h', types) != NULL;
+    attr->half = attr->half_kernel || memchr(word, 'H', types);
+    attr->bfloat_kernel = memchr(word, 'b', types) != NULL;
+    attr->bfloat = attr->bfloat_kernel || memchr(word, 'B', types);
+  }
+  if (word[types] == '=')
+    attr->standard = type_find(word + types + 1);
+}
+
+/* "T", "&T", "=i32", "T#N", "=resource#N", "Tin*" */
+static TfPort port_parse(Arena *arena, TfOp *op, const char *word) {
+  TfPort port = {.attr = -1, .ref = *word == '&'};
+  word += port.ref;
+  size_t length = strcspn(word, "#*");
+  if (word[length] == '#')
+    port.count = word + length + 1;
+  if (*word == '=') {
+    port.fixed = type_find(arena_strdup(arena, word + 1, length - 1));
+  } else {
+    port.attr = attr_named(arena, op, word, length);
+    op->attr[port.attr].list |= word[length] == '*';
+  }
+  op->has_refs |= port.ref;
+  return port;
+}
+
+static TfPort *ports_parse(Arena *arena, TfOp *op, const char *text, int *out_n) {
+  int n = count_words(text);
+  TfPort *port = arena_alloc(arena, sizeof *port * ((size_t)n + 1));
+  for (int i = 0; i < n; i++)
+    port[i] = port_parse(arena, op, word_next(arena, &text));
+  *out_n = n;
+  return port;
+}
+
+static TfOp *row_parse(Arena *arena, const Row *from) {
+  TfOp *op = arena_new_of(arena, TfOp);
+  op->name = from->name;
+  op->stateful = from->stateful;
+  int most = count_words(from->in) + count_words(from->out) + count_words(from->attrs);
+  op->attr = arena_alloc(arena, sizeof *op->attr * ((size_t)most + 1));
+  op->in = ports_parse(arena, op, from->in, &op->n_in);
+  op->out = ports_parse(arena, op, from->out, &op->n_out);
+  const char *text = from->attrs;
+  for (const char *word; (word = word_next(arena, &text));)
+    attr_parse(arena, op, word);
+  return op;
+}
+
+static int compare(const void *name, const void *at) {
+  return strcmp(name, ((const Row *)at)->name);
+}
+
+const TfOp *tf_op_find(Arena *arena, const char *name) {
+  const Row *found = bsearch(name, row, (size_t)n_tf_ops, sizeof row[0], compare);
+  return found ? row_parse(arena, found) : NULL;
+}
+
+/* ---- library functions ---- */
+
+static bool is_type_attr(const Tensorflow__OpDef__AttrDef *attr) {
+  return !strcmp(attr->type, "type") || !strcmp(attr->type, "list(type)");
+}
+
+static TfTypeAttr attr_of_def(const Tensorflow__OpDef__AttrDef *def) {
+  TfTypeAttr attr = {.name = def->name, .list = *def->type == 'l', .half = true, .bfloat = true};
+  const Tensorflow__AttrValue *allowed = def->allowed_values, *standard = def->default_value;
+  if (allowed && allowed->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST) {
+    attr.half = attr.bfloat = false;
+    for (size_t i = 0; i < allowed->list->n_type; i++) {
+      attr.half |= allowed->list->type[i] == TENSORFLOW__DATA_TYPE__DT_HALF;
+      attr.bfloat |= allowed->list->type[i] == TENSORFLOW__DATA_TYPE__DT_BFLOAT16;
+    }
+  }
+  if (standard && standard->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE)
+    attr.standard = (int)standard->type;
+  return attr;
+}
+
+static TfPort port_of_arg(TfOp *op, const Tensorflow__OpDef__ArgDef *arg) {
+  const char *name = *arg->type_list_attr ? arg->type_list_attr : arg->type_attr;
+  TfPort port = {
+      .attr = attr_find(op, name, strlen(name)), .fixed = (int)arg->type, .ref = arg->is_ref};
+  if (*arg->number_attr)
+    port.count = arg->number_attr;
+  op->has_refs |= port.ref;
+  return port;
+}
+
+static TfPort *ports_of_args(Arena *arena, TfOp *op, Tensorflow__OpDef__ArgDef **arg, size_t n) {
+  TfPort *port = arena_alloc(arena, sizeof *port * (n + 1));
+  for (size_t i = 0; i < n; i++)
+    port[i] = port_of_arg(op, arg[i]);
+  return port;
+}
+
+TfOp *tf_op_of_function(Arena *arena, const Tensorflow__OpDef *signature) {
+  TfOp *op = arena_new_of(arena, TfOp);
+  op->name = signature->name;
+  op->stateful = signature->is_stateful;
+  op->is_function = true;
+  op->attr = arena_alloc(arena, sizeof *op->attr * (signature->n_attr + 1));
+  for (size_t i = 0; i < signature->n_attr; i++)
+    if (is_type_attr(signature->attr[i]))
+      op->attr[op->n_attrs++] = attr_of_def(signature->attr[i]);
+  op->n_in = (int)signature->n_input_arg;
+  op->in = ports_of_args(arena, op, signature->input_arg, signature->n_input_arg);
+  op->n_out = (int)signature->n_output_arg;
+  op->out = ports_of_args(arena, op, signature->output_arg, signature->n_output_arg);
+  return op;
+}

@@ -1,0 +1,45 @@
+/* What ampcc knows of TensorFlow's ops: the ports of each and the types they may have, nothing of
+ * what it computes. From frontend/tf_ops.def, or from the signature of a library function. */
+#ifndef AMPCC_FRONTEND_TF_OPS_H
+#define AMPCC_FRONTEND_TF_OPS_H
+
+#include "frontend/tf/graphdef.pb-c.h"
+#include "ir/base/arena.h"
+
+#include <stdbool.h>
+
+typedef struct TfTypeAttr {
+  const char *name;
+  bool list;                  /* list(type): an element for each of its ports */
+  int standard;               /* the type if a node does not say; DT_INVALID: it must */
+  bool half, half_kernel;     /* may be DT_HALF; and there is a kernel for it on a GPU */
+  bool bfloat, bfloat_kernel; /* the same for DT_BFLOAT16 on a CPU */
+} TfTypeAttr;
+
+typedef struct TfPort {
+  int attr; /* index into TfOp.attr, which gives the type; -1: `fixed` does */
+  int fixed;
+  const char *count; /* the attribute that says how many such ports follow; NULL: one. Where `attr`
+                        is a list there are as many as it has elements */
+  bool ref;
+} TfPort;
+
+typedef struct TfOp {
+  const char *name;
+  bool stateful, has_refs, is_function;
+  int n_in, n_out, n_attrs;
+  TfPort *in, *out;
+  TfTypeAttr *attr;
+} TfOp;
+
+/* NULL for an op that the table does not hold. */
+const TfOp *tf_op_find(Arena *arena, const char *name);
+TfOp *tf_op_of_function(Arena *arena, const Tensorflow__OpDef *signature);
+/* "f32", "bool", "dt11": as our reports write DataType. */
+const char *tf_type_name(Arena *arena, int type);
+
+/* The table, for the test that walks it. */
+extern const int n_tf_ops;
+const char *tf_op_name(int i);
+
+#endif

@@ -1,0 +1,11 @@
+/* --tf-amp-report=json */
+#ifndef AMPCC_FRONTEND_TF_REPORT_H
+#define AMPCC_FRONTEND_TF_REPORT_H
+
+#include "frontend/tf/rewrite.h"
+
+/* What a rewrite did, in the words and the layout of the record that shared/data/amp-tf keeps of
+ * TensorFlow's own pass: "log", "converted", "renamed", "casts". `rewrite` NULL: nothing. */
+void tf_report(const TfGraph *graph, const TfRewrite *rewrite, const char *log, FILE *out);
+
+#endif

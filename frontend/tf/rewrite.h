@@ -1,0 +1,32 @@
+/* The decision carried out on the GraphDef: attributes changed, casts inserted and named as
+ * TensorFlow names them (specs/amp-rewrite.md 2.7, 2.12). */
+#ifndef AMPCC_FRONTEND_TF_REWRITE_H
+#define AMPCC_FRONTEND_TF_REWRITE_H
+
+#include "frontend/tf/decide.h"
+
+typedef struct TfRewrite {
+  TfGraph *graph;
+  const TfSettings *settings;
+  const bool *low; /* per vertex */
+  bool *changed;   /* per vertex: its attribute was set to the low type */
+  int n_changed;
+  int n_casts_to_low; /* as TensorFlow counts them: not those of constants and variables */
+} TfRewrite;
+
+/* False with graph->failure set; the GraphDef is half rewritten then. */
+bool tf_rewrite(TfRewrite *rewrite);
+
+/* emulate.c: the same for mode CPU, where types stay and casts emulate their rounding */
+bool tf_emulate(TfRewrite *rewrite);
+
+/* ---- for both ---- */
+
+int tf_low_type(const TfSettings *settings);
+bool tf_is_f32(const TfGraph *graph, int vertex);
+/* Appends a Cast of port `port` of the node with index `source` into def->node. */
+int tf_cast_add(TfRewrite *rewrite, int source, int port, bool to_low);
+/* Makes the reader read port 0 of `cast` (an index into def->node) instead. */
+void tf_input_set(TfRewrite *rewrite, const TfReader *reader, int cast);
+
+#endif

@@ -1,0 +1,180 @@
+/* TensorLists (specs/amp-rewrite.md 2.11). A list is passed around as a handle of type variant; who
+ * reads from it must agree on the type with who writes to it, however far apart they are. */
+#include "frontend/tf/decide.h"
+
+#include <string.h>
+
+typedef struct Lists {
+  const TfGraph *graph;
+  AmpProblem *problem;
+  int *parent; /* of each vertex: the forest of union-find over handle edges */
+  int *stamp;  /* of each vertex: the last reader whose walk came by */
+  int *stack;
+} Lists;
+
+/* ---- kinds of nodes ---- */
+
+static bool is_one_of(const char *op, const char *const *list) {
+  for (; *list; list++)
+    if (!strcmp(op, *list))
+      return true;
+  return false;
+}
+
+static bool is_reader(const char *op) {
+  static const char *const readers[] = {"TensorListConcat",
+                                        "TensorListConcatV2",
+                                        "TensorListGather",
+                                        "TensorListGetItem",
+                                        "TensorListPopBack",
+                                        "TensorListStack",
+                                        NULL};
+  return is_one_of(op, readers);
+}
+
+static bool is_writer(const char *op) {
+  static const char *const writers[] = {
+      "TensorListFromTensor", "TensorListPushBack",  "TensorListPushBackBatch",
+      "TensorListScatter",    "TensorListScatterV2", "TensorListScatterIntoExistingList",
+      "TensorListSetItem",    "TensorListSplit",     NULL};
+  return is_one_of(op, writers);
+}
+
+/* Beyond these nobody sees who else uses the list. What the table does not hold is one of them. */
+static bool is_boundary(const TfNode *node) {
+  static const char *const boundary[] = {"_Arg",
+                                         "_Retval",
+                                         "Placeholder",
+                                         "OptionalFromValue",
+                                         "OptionalGetValue",
+                                         "PartitionedCall",
+                                         "StatefulPartitionedCall",
+                                         NULL};
+  return !node->op || node->op->is_function || is_one_of(node->def->op, boundary);
+}
+
+/* The f32 element type of a TensorList node; -1 for any other node. */
+static int element_vertex(const TfGraph *graph, const TfNode *node) {
+  if (!node->op || !strstr(node->def->op, "TensorList"))
+    return -1;
+  for (int v = node->first_vertex; v < node->first_vertex + node->n_vertices; v++) {
+    const TfVertex *vertex = &graph->vertex[v];
+    if (vertex->attr >= 0 && vertex->element < 0 && vertex->type == TENSORFLOW__DATA_TYPE__DT_FLOAT)
+      return v;
+  }
+  return -1;
+}
+
+/* The vertex of the node's handles, -1 if it has none. */
+static int handle_vertex(const TfGraph *graph, const TfNode *node) {
+  for (int v = node->first_vertex; v < node->first_vertex + node->n_vertices; v++)
+    if (graph->vertex[v].attr < 0 && graph->vertex[v].type == TENSORFLOW__DATA_TYPE__DT_VARIANT)
+      return v;
+  return -1;
+}
+
+/* ---- clusters ---- */
+
+static int root_of(Lists *lists, int v) {
+  while (lists->parent[v] != v) {
+    lists->parent[v] = lists->parent[lists->parent[v]];
+    v = lists->parent[v];
+  }
+  return v;
+}
+
+static void join_edges(Lists *lists) {
+  for (int e = 0; e < lists->problem->n_edges; e++) {
+    AmpEdge edge = lists->problem->edge[e];
+    lists->parent[root_of(lists, edge.from)] = root_of(lists, edge.to);
+  }
+}
+
+/* Clusters are numbered by their root vertex. A cluster that no processable node belongs to is
+ * none; one that crosses a boundary, or has a member that may not be touched, stays as it is. */
+static void find_clusters(Lists *lists, bool *exists, bool *unsafe) {
+  const TfGraph *graph = lists->graph;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const TfNode *node = &graph->node[i];
+    bool member = element_vertex(graph, node) >= 0;
+    for (int v = node->first_vertex; v < node->first_vertex + node->n_vertices; v++) {
+      int root = root_of(lists, v);
+      if (member && v == handle_vertex(graph, node))
+        exists[root] |= node->processable;
+      unsafe[root] |= member ? !node->processable : is_boundary(node);
+    }
+  }
+}
+
+static void mark_members(Lists *lists, const bool *exists, const bool *unsafe) {
+  const TfGraph *graph = lists->graph;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const TfNode *node = &graph->node[i];
+    int element = element_vertex(graph, node), handle = handle_vertex(graph, node);
+    int root = element >= 0 && handle >= 0 ? root_of(lists, handle) : -1;
+    if (root < 0 || !exists[root])
+      continue;
+    lists->problem->vertex[element].group = root + 1;
+    if (unsafe[root] && node->processable)
+      lists->problem->vertex[element].pin = AMP_BAN;
+  }
+}
+
+/* ---- from writer to reader ---- */
+
+static int visit(Lists *lists, int v, int reader, int top) {
+  if (lists->stamp[v] == reader + 1)
+    return top;
+  lists->stamp[v] = reader + 1;
+  lists->stack[top] = v;
+  return top + 1;
+}
+
+/* The inputs of the vertex's node that belong to it, backwards. */
+static int visit_inputs(Lists *lists, int v, int reader, int top) {
+  const TfGraph *graph = lists->graph;
+  const TfNode *node = &graph->node[graph->vertex[v].node];
+  for (int i = 0; i < node->n_in; i++) {
+    const TfNode *source = &graph->node[node->source[i].node];
+    if (tf_in_vertex(node, i) == v && source->processable)
+      top = visit(lists, tf_out_vertex(source, node->source[i].port), reader, top);
+  }
+  return top;
+}
+
+static void connect_reader(Lists *lists, Arena *arena, int reader, AmpEdge **edge, int *n,
+                           int *cap) {
+  const TfGraph *graph = lists->graph;
+  const TfNode *node = &graph->node[reader];
+  int top = visit(lists, handle_vertex(graph, node), reader, 0);
+  while (top > 0) {
+    int v = lists->stack[--top];
+    const TfNode *writer = &graph->node[graph->vertex[v].node];
+    int element = element_vertex(graph, writer);
+    if (is_writer(writer->def->op) && element >= 0) {
+      AmpEdge made = {element, element_vertex(graph, node)};
+      arena_push(arena, *edge, *n, *cap, made);
+    }
+    top = visit_inputs(lists, v, reader, top);
+  }
+}
+
+void tf_tensor_lists(const TfGraph *graph, AmpProblem *problem) {
+  size_t n = (size_t)graph->n_vertices + 1;
+  Arena *arena = graph->arena;
+  Lists lists = {.graph = graph, .problem = problem};
+  lists.parent = arena_alloc(arena, n * sizeof(int));
+  lists.stamp = arena_alloc(arena, n * sizeof(int));
+  lists.stack = arena_alloc(arena, n * sizeof(int));
+  for (int v = 0; v < graph->n_vertices; v++)
+    lists.parent[v] = v;
+  join_edges(&lists);
+  bool *exists = arena_alloc(arena, n), *unsafe = arena_alloc(arena, n);
+  find_clusters(&lists, exists, unsafe);
+  mark_members(&lists, exists, unsafe);
+  for (int i = 0; i < graph->n_nodes; i++) {
+    int element = element_vertex(graph, &graph->node[i]);
+    if (element >= 0 && is_reader(graph->node[i].def->op) && problem->vertex[element].group)
+      connect_reader(&lists, arena, i, &problem->edge, &problem->n_edges, &problem->cap_edges);
+  }
+}

@@ -16,6 +16,7 @@
 #include "passes/amp.h"
 
 #include "passes/precision_rules.h"
+#include "passes/set_compute.h"
 
 typedef struct Amp {
   Graph *graph;
@@ -67,13 +68,13 @@ static const Value *twin_of(const Amp *amp, const Node *node) {
   return twin && amp_result(twin->node->op, twin->index) == AMP_PORT_T ? twin : NULL;
 }
 
-/* Who has the last word: @train, the file. */
+/* Who has the last word: @train, the file, the implementation or the model. */
 static AmpPin pin_of(const Amp *amp, const Node *node) {
   const Value *twin = twin_of(amp, node);
   if (twin)
     return twin->type.dtype == amp->low ? AMP_TAKE : AMP_KEEP;
   const PrecisionRule *rule = rule_for(amp->options->rules, node);
-  return !rule || rule->says >= SAYS_ALLOW ? AMP_FREE
+  return !rule || rule->says >= SAYS_ALLOW ? compute_pin(node)
          : rule->says == SAYS_LOW          ? AMP_TAKE
                                            : AMP_KEEP;
 }
@@ -204,13 +205,15 @@ bool pass_amp(PassContext *context, Graph *graph) {
     return false;
   size_t slots = (size_t)graph->n_nodes * MAX_RESULTS;
   bool first = graph == graph->module->graph[0];
-  if (first && !rules_check(options->rules, graph->module, context->scratch, context->diag))
+  if (first && (!rules_check(options->rules, graph->module, context->scratch, context->diag) ||
+                !compute_check(context, graph)))
     return false;
   Amp amp = {.graph = graph, .options = options, .scratch = context->scratch, .low = low};
   amp.train = train_before(graph);
   amp.cast = arena_alloc(amp.scratch, sizeof(Value *) * (slots + 1));
   amp.retyped = arena_alloc(amp.scratch, sizeof(bool) * (slots + 1));
   amp.problem.follow = low == DT_BF16 || options->amp_compat == AMP_TF_B;
+  amp.problem.force = compute_decides(options);
   add_vertices(&amp);
   add_edges(&amp);
   amp.verdict = amp_solve(amp.scratch, &amp.problem);

@@ -29,6 +29,20 @@ bool compute_decides(const CompileOptions *options) {
   return dtype_info[options->dtype].low && options->implementation >= IMPL_CASTING;
 }
 
+bool compute_check(const PassContext *context, const Graph *graph) {
+  int n_open = 0, n_set = 0;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    n_set += attr_find(graph->node[i], ATTR_COMPUTE) != NULL;
+    n_open += op_info[graph->node[i]->op].amp == AMP_ALLOW;
+  }
+  if (!compute_decides(context->options) || n_set || !n_open)
+    return true;
+  diag_error(context->diag, (SrcLoc){0}, DIAG_IMPLEMENTATION,
+             "casting and policy choose before differentiation: graph @%s went past set-compute",
+             graph->name);
+  return false;
+}
+
 /* A program has one low type beside f32. */
 static void check_asked(Diag *diag, const Node *node, DType low) {
   const char *compute = attr_str(node, ATTR_COMPUTE, "f32"), *own = dtype_info[low].name;

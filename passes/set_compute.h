@@ -13,5 +13,7 @@ ComputeRule casting_is_low, policy_is_low;
 AmpPin compute_pin(const Node *node);
 /* True if the implementation has its say about every op, so that amp's lists have none. */
 bool compute_decides(const CompileOptions *options);
+/* False after an error: it should have decided, but the graph came differentiated already. */
+bool compute_check(const PassContext *context, const Graph *graph);
 
 #endif

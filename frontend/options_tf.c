@@ -37,6 +37,7 @@ static bool read_compat(Options *options) {
   }
   if (text)
     options->compile.amp_compat = options->tf_version >= 220 ? AMP_TF_B : AMP_TF_A;
+  options->compile.bf16_2_15 = options->tf_version == 215;
   return true;
 }
 

@@ -46,6 +46,7 @@ typedef struct CompileOptions {
   const struct PrecisionRules *rules; /* passes/precision_rules.h; NULL: none */
   ExcessPrecision excess;
   AmpCompat amp_compat;
+  bool bf16_2_15; /* with AMP_TF_A: bfloat16 by the lists of TensorFlow 2.15 */
 } CompileOptions;
 
 void compile_options_default(CompileOptions *options);

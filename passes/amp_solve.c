@@ -100,9 +100,10 @@ static bool is_allow(const Solver *s, int v) {
   return s->vertex[v].amp == AMP_ALLOW && s->vertex[v].pin != AMP_KEEP;
 }
 
-/* What is banned already stands for its storage, not for its values: nothing spreads from it. */
+/* What is banned already stands for its storage, not for its values: nothing spreads from it. What
+ * was taken is low even if it is dangerous or in danger. */
 static bool spreads_deny(const Solver *s, int v) {
-  return is_deny(s, v) && s->verdict[v].colour != AMP_DENIED;
+  return is_deny(s, v) && s->verdict[v].colour != AMP_DENIED && s->vertex[v].pin != AMP_TAKE;
 }
 
 static bool is_infer_or_deny(const Solver *s, int v) {
@@ -110,7 +111,8 @@ static bool is_infer_or_deny(const Solver *s, int v) {
 }
 
 static bool can_be_tainted(const Solver *s, int v) {
-  return s->ahead[v] != UNSEEN && s->verdict[v].colour != AMP_DENIED;
+  return s->ahead[v] != UNSEEN && s->verdict[v].colour != AMP_DENIED &&
+         s->vertex[v].pin != AMP_TAKE;
 }
 
 static bool can_be_between(const Solver *s, int v) {
@@ -164,7 +166,7 @@ static void paint_between(Solver *s, Arena *arena) {
     if (s->up[v] >= 0) {
       paint(s, v, AMP_LOW, AMP_RULE_BETWEEN, s->down[v]);
       s->verdict[v].to = s->up[v];
-    } else if (s->down[v] >= 0) {
+    } else if (s->down[v] >= 0 && s->verdict[v].colour == AMP_PLAIN) {
       s->verdict[v].from = s->down[v]; /* for the reason why not */
     }
   }

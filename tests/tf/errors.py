@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""errors.py AMPCC: what a GraphDef and its flags can have wrong: our own errors, TensorFlow's failures (the graph
+stays as it was), notes."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from wire import attr, field, matmul_graph, node
+
+AMPCC = os.path.abspath(sys.argv[1])
+GOOD = matmul_graph()
+TEXT = b"""node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "MatMul" input: ["x", "x"] attr { key: "T" value { type: DT_FLOAT } } }
+"""
+PREFIX = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_"
+failed = []
+
+
+def run(graph, *flags, compat="--amp-compat=tf", **env):
+    args = [AMPCC, "-", "--tf-amp-report=json", "--amp-min-graph-nodes=-1", compat, *flags]
+    done = subprocess.run([a for a in args if a], input=graph, capture_output=True, env={**os.environ, **env})
+    return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
+
+
+def expect(status, text, graph, *flags, **more):
+    got = run(graph, *flags, **more)
+    if got[0] != status or text not in got[1] + got[2]:
+        failed.append(text)
+        print("FAILED: status %d and `%s`" % (status, text), flags, got)
+
+
+def fails(text, graph, *flags, **more):
+    """TensorFlow's pass fails: a warning, an empty report, and the graph comes out as it went in."""
+    expect(0, "graph optimizer FAILED: " + text, graph, *flags, **more)
+    expect(0, '"converted": {},', graph, *flags, **more)
+    expect(1, "error: ", graph, "-Werror=tf-pass", *flags, **more)
+    out = subprocess.run([AMPCC, "-", "--emit=graphdef", "--amp-compat=tf", "-q", "--amp-min-graph-nodes=-1", *flags],
+                         input=graph, capture_output=True).stdout
+    if not graph.startswith(b"node") and out != graph:
+        failed.append("unchanged: " + text)
+
+
+def deep(levels):
+    text = field(1, "f")
+    for _ in range(levels):
+        text = field(1, "f") + field(2, field(1, "a") + field(2, field(10, text)))
+    return node("n", "NoOp", extra=attr("a", field(10, text)))
+
+
+def files():
+    for graph, text in [
+        (GOOD[:-3], "the file ends too early"), (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "a number does not end"),
+        (b"\x0b", "a field is of a kind that proto3 does not have"), (b"\x02\x00", "a field has an impossible number"),
+        (node("a\0b", "NoOp"), "a string holds a NUL byte"), (field(1, field(1, b"\xc3\x28") + field(2, "NoOp")), "no UTF-8"),
+        (field(1, field(1, b"\xed\xa0\x80")), "no UTF-8"), (field(1, field(1, b"\xe2\x82")), "no UTF-8"),
+        (deep(40), "nested more than 100 deep"), (b"\x08\x01", "a field is of another kind than it should be"),
+    ]:
+        expect(1, "error[E221]: this is no GraphDef", graph)
+        expect(1, text, graph)
+    expect(1, "error[E222]: two nodes have this name", node("x", "NoOp") * 2)
+    expect(1, "error[E222]: node 1 has no name", node("x", "NoOp") + node("", "NoOp"))
+    expect(1, "error[E201]: no such field", b"node { nam: 'x' }")
+    expect(1, "error[E201]: messages are nested more than 100 deep", b"node { attr { value { func { " + b"attr { value { func { " * 40)
+    expect(1, "error[E201]: expected an integer that fits its field", b"versions { producer: 2147483648 }")
+    expect(0, "Converted 1/2 nodes", TEXT)
+    expect(0, "Converted 1/2 nodes", GOOD)
+    expect(0, "No allowlist ops found, nothing to do", b"")
+
+
+def usage():
+    expect(2, "give --amp-compat=tf", GOOD, compat="")
+    for version in ("tf:2.16", "tf:1.15", "tf:", "torch", "tf:2.19.x"):
+        expect(2, "--amp-compat takes tf or tf:VERSION", GOOD, compat="--amp-compat=" + version)
+    expect(0, "Converted 1/2", GOOD, compat="--amp-compat=tf:2.20.0")
+    for flag, text in [("--dtype=fp32", "--dtype takes fp16 or bf16 for a GraphDef"), ("--amp-mode=mkl", "--amp-mode takes"),
+                       ("--amp-level=ALL", "--amp-level takes"), ("--gpu-arch=fast", "--gpu-arch takes"),
+                       ("--cuda-version=x", "--cuda-version takes a number"), ("--cudnn-version=-1", "--cudnn-version takes"),
+                       ("--amp-emulate-fp16=maybe", "--amp-emulate-fp16 takes 0, 1"), ("--amp-min-graph-nodes=-2", "takes a number"),
+                       ("--amp-simulate-gpu=2", "--amp-simulate-gpu takes"), ("--tf-amp-report=text", "--tf-amp-report takes json")]:
+        expect(2, text, GOOD, flag)
+    expect(2, "--amp-mode takes a mode of that --dtype", GOOD, "--amp-mode=cuda", "--dtype=bf16")
+    expect(1, "error[E223]: --fetch: no node is called `nope`", GOOD, "--fetch=y,nope")
+    alone = subprocess.run([AMPCC, "mlp.pb", "--amp-level=UNSAFE_FORCE_ALL", "--amp-compat=tf"], capture_output=True, text=True)
+    if alone.returncode != 2 or "--amp-level is for GraphDefs" not in alone.stderr:
+        failed.append("for GraphDefs")
+
+
+def environment():
+    allow = {PREFIX + "ALLOWLIST_REMOVE": "MatMul"}
+    expect(0, "note: the environment says %sALLOWLIST_REMOVE=MatMul\n" % PREFIX, GOOD, **allow)
+    expect(0, "No allowlist ops found", GOOD, **allow)
+    expect(0, "No allowlist ops found", GOOD, **{PREFIX + "WHITELIST_REMOVE": "MatMul"})
+    expect(0, "Converted 1/2", GOOD, "--amp-allowlist-add=MatMul", **allow)
+    expect(0, "which has no effect", GOOD, **{PREFIX + "LEVEL": "EVERYTHING"})
+    expect(2, "SIMULATE_GPU takes 0, 1, true or false, not `yes`", GOOD, **{PREFIX + "SIMULATE_GPU": "yes"})
+    expect(0, "No (suitable) GPUs detected", GOOD, "--gpu-arch=none")
+    expect(0, "Converted 1/2", GOOD, "--gpu-arch=none", **{PREFIX + "SIMULATE_GPU": "True"})
+    expect(0, "No (suitable) GPUs detected", GOOD, "--gpu-arch=6.1")
+    expect(0, "Converted 1/2", GOOD, "--gpu-arch=6.1", "--amp-ignore-performance")
+    expect(0, "graph has less than 4 nodes", GOOD, "--amp-min-graph-nodes=4")
+    quiet = run(GOOD, "-q", **allow)
+    if quiet[2]:
+        failed.append("quiet: " + quiet[2])
+
+
+def lists():
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "lists"
+        for text, status, want in [
+            ("# no MatMul\nallowlist-remove = MatMul  # at all\n\n", 0, "No allowlist ops found"),
+            ("level = UNSAFE_FORCE_ALL\r\n", 0, "Converted 1/2"),
+            ("allowlist-remove MatMul", 1, ":1:1: error[E224]: expected `KEY = VALUE`"),
+            ("\nwhitelist-remove = MatMul", 1, ":2:1: error[E224]: no setting has this name"),
+            ("level = ALL", 1, ":1:1: error[E224]: the setting has no such value"),
+        ]:
+            file.write_text(text)
+            expect(status, want, GOOD, "--amp-lists=%s" % file)
+    expect(1, "nope: error[E208]", GOOD, "--amp-lists=nope")
+    expect(0, "a list is edited for `Matmul`, which is no op of the table", GOOD, "--amp-denylist-add=Matmul")
+    expect(0, "` MatMul`, which is no op of the table: a blank is part of the name", GOOD, "--amp-allowlist-remove=Exp, MatMul")
+    fails("INVALID_ARGUMENT: Op lists have conflicting entries: MatMul", GOOD, "--amp-denylist-add=MatMul")
+
+
+def failures():
+    f32 = field(6, 1)
+    fails("INVALID_ARGUMENT: node y (op MatMul) has 1 inputs, expected 2",
+          node("x", "Placeholder", extra=attr("dtype", f32)) + node("y", "MatMul", "x", extra=attr("T", f32)))
+    fails("INVALID_ARGUMENT: input nope of node y does not exist", node("y", "Relu", "nope", extra=attr("T", f32)))
+    fails("INVALID_ARGUMENT: input x:1 of node y: op Placeholder has 1 outputs",
+          node("x", "Placeholder", extra=attr("dtype", f32)) + node("y", "Relu", "x:1", extra=attr("T", f32)))
+    fails("INVALID_ARGUMENT: type attribute T of node y (op MatMul) is missing", GOOD.replace(attr("T", f32), attr("t", f32)))
+    fails("INVALID_ARGUMENT: attribute N of node y (op AddN) is missing or out of range",
+          node("y", "AddN", extra=attr("T", f32) + attr("N", field(3, 2 ** 63))))
+    fails("INVALID_ARGUMENT: attribute T of node y is no list of types", node("y", "IdentityN", extra=attr("T", f32)))
+    fails("FAILED_PRECONDITION: Expected Merge node after NextIteration, got Relu",
+          GOOD + node("n", "NextIteration", "y", extra=attr("T", f32)) + node("r", "Relu", "n", extra=attr("T", f32)))
+    fails("INTERNAL: node y comes after its reader z", node("x", "Placeholder", extra=attr("dtype", f32)) +
+          node("z", "MatMul", "y", "y", extra=attr("T", f32)) + node("y", "MatMul", "x", "x", extra=attr("T", f32)), "--amp-mode=cpu")
+    for mode in ("bf16", "fp16-cpu"):
+        fails("INVALID_ARGUMENT: TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL cannot be set to UNSAFE_FORCE_ALL", GOOD,
+              "--amp-mode=" + mode, "--amp-level=UNSAFE_FORCE_ALL")
+
+
+def unknown():
+    """An op outside the table is a barrier, whose ports have the types of what they are connected to."""
+    graph = TEXT + b'node { name: "z" op: "Zap" input: "y" input: "y:0" } node { name: "w" op: "Zap" input: "^z" }' + \
+        b'node { name: "v" op: "MatMul" input: "w:7" input: "z" attr { key: "T" value { type: DT_FLOAT } } }' + \
+        b'library { function { signature { name: "F" input_arg { name: "a" type: DT_FLOAT } } } }' + \
+        b'node { name: "f" op: "F" input: "y" }'
+    expect(0, "op `Zap` (node `z`) is not in the table: left as it is", graph)
+    expect(0, "the bodies of 1 library functions are left as they are", graph)
+    expect(0, '"src": "w:7",\n   "to": "f16",\n   "consumers": ["v:0"]', graph)
+    expect(0, '"src": "y:0",\n   "to": "f32",\n   "consumers": ["f:0", "z:0", "z:1"]', graph)
+    if "`F`" in run(graph)[2]:
+        failed.append("a function is no unknown op")
+
+
+for part in (files, usage, environment, lists, failures, unknown):
+    part()
+sys.exit(1 if failed else 0)

@@ -205,13 +205,49 @@ static AmprtStatus check_meta(const Match *match, const char *path, AmprtProgres
   return AMPRT_OK;
 }
 
-/* The loss scale belongs to one precision; everything else must be in both. */
+static bool has_scale_rule(const AmprtTensors *file) {
+  return amprt_tensors_find(file, "good_steps") != NULL;
+}
+
+/* Is the scalar in the file what the variable starts from? */
+static bool same_start(const AmprtVariable *variable, const AmprtTensor *tensor) {
+  float value;
+  if (tensor->dtype != AMPRT_F32 || tensor->rank || !tensor->known)
+    return false;
+  memcpy(&value, tensor->data, sizeof value);
+  return value == (float)variable->init_arg[0];
+}
+
+/* A dynamic scale goes on where another dynamic one stopped, whatever the dtype. A fixed one is no
+ * state that a run found: it is neither taken nor given. */
+static void match_scale(Match *match, int i, AmprtText *notes) {
+  const AmprtVariable *v = &match->program->variable[i];
+  const char *dtype = amprt_tensors_meta(&match->file, "dtype");
+  bool dynamic = amprt_variable_find(match->program, "good_steps") != NULL;
+  bool is_rule = !strcmp(v->name, "good_steps"); /* one word about the two is enough */
+  const AmprtTensor *tensor = amprt_tensors_find(&match->file, v->name);
+  if (!tensor) {
+    amprt_text_add(notes, "the checkpoint has no `%s`: it starts anew\n", v->name);
+  } else if (!dynamic) {
+    if (!same_start(v, tensor))
+      amprt_text_add(notes, "the checkpoint's `%s` is not used: this program's is fixed\n",
+                     v->name);
+  } else if (!has_scale_rule(&match->file)) {
+    amprt_text_add(notes, "the checkpoint's `%s` was fixed: it starts anew\n", v->name);
+  } else {
+    match_one(match, i, false);
+    if (dtype && strcmp(dtype, match->program->dtype) && !is_rule)
+      amprt_text_add(notes, "the loss scale of the %.20s run goes on\n", dtype);
+  }
+}
+
+/* Everything but the loss scale must be in both. */
 static void match_all(Match *match, AmprtText *notes) {
   const AmprtProgram *program = match->program;
   for (int i = 0; i < program->n_variables; i++) {
     const AmprtVariable *v = &program->variable[i];
-    if (v->kind == AMPRT_SCALE && !amprt_tensors_find(&match->file, v->name))
-      amprt_text_add(notes, "the checkpoint has no `%s`: it starts anew\n", v->name);
+    if (v->kind == AMPRT_SCALE)
+      match_scale(match, i, notes);
     else if (v->kind != AMPRT_COPY)
       match_one(match, i, false);
   }

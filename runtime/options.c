@@ -206,6 +206,7 @@ static AmprtStatus check_ranges(const AmprtOptions *o, AmprtError *error) {
       {o->recompute_bn_stats >= 0, "--recompute-bn-stats must not be negative"},
       {o->checkpoint_every >= 0, "--checkpoint-every must not be negative"},
       {o->keep_checkpoints >= 0, "--keep-checkpoints must not be negative"},
+      {o->max_skipped_steps >= 0, "--max-skipped-steps must not be negative"},
       {o->log_every > 0, "--log-every must be larger than 0"},
       {o->grad_histogram_every >= 0, "--grad-histogram-every must not be negative"},
       {!*o->trap || !strcmp(o->trap, "first-nonfinite"), "--trap must be first-nonfinite"},

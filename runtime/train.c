@@ -7,8 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-enum { MOST_BAD_STEPS = 100 };
-
 /* Means since the last line of the log. */
 typedef struct Window {
   double loss, accuracy, seconds_at_start;
@@ -113,6 +111,9 @@ static void log_window(Loop *loop, double rate) {
                      amprt_machine_scalar(&session->machine, loop->graph, "learning_rate", NAN));
   if (scale)
     amprt_event_number(&event, "loss_scale", scale);
+  if (amprt_port_find(loop->graph->output, loop->graph->n_outputs, "gradient_norm"))
+    amprt_event_number(&event, "gradient_norm",
+                       amprt_machine_scalar(&session->machine, loop->graph, "gradient_norm", NAN));
   amprt_event_integer(&event, "skipped_steps", window->skipped);
   amprt_event_number(&event, "images_per_second", rate);
   amprt_event_end(&event, &session->log);
@@ -176,13 +177,35 @@ static AmprtStatus save(AmprtSession *session, AmprtError *error) {
   return AMPRT_OK;
 }
 
-static AmprtStatus fail_not_finite(const Loop *loop, AmprtError *error) {
+/* So many bad steps in a row that the rest would be bad too. */
+static bool is_stuck(const Loop *loop) {
+  int64_t most = loop->session->options.max_skipped_steps;
+  return most && loop->bad_steps >= most;
+}
+
+/* What was wrong with the last of them, and what may help: a loss that is not finite is not the
+ * loss scale's doing. */
+static AmprtStatus fail_stuck(const Loop *loop, AmprtError *error) {
   const AmprtModelDir *dir = &loop->session->dir;
-  return amprt_fail(
-      error, AMPRT_INPUT,
-      "loss or gradients have not been finite for %d steps; training cannot recover: try a "
-      "smaller --learning-rate or a longer --warmup-epochs%s%s",
-      MOST_BAD_STEPS, dir->n ? "; earlier checkpoints are in " : "", dir->n ? dir->path : "");
+  const AmprtWatch *watch = &loop->watch;
+  AmprtText first = {0}, scale = {0};
+  amprt_finding_text(&watch->finding, &first);
+  if (watch->loss_scale)
+    amprt_text_add(&scale, ", at loss scale %g", watch->loss_scale);
+  bool low = watch->loss_scale > 1 && isfinite(watch->loss);
+  AmprtStatus status =
+      amprt_fail(error, AMPRT_INPUT,
+                 "loss or gradients have not been finite for %" PRId64
+                 " steps%s%s%s; training cannot recover: "
+                 "try %s%s%s",
+                 loop->bad_steps, scale.data ? scale.data : "",
+                 first.data ? "; first of the last step: " : "", first.data ? first.data : "",
+                 low ? "a lower loss scale (ampcc --loss-scale=dynamic:init=..)"
+                     : "a smaller --learning-rate or a longer --warmup-epochs",
+                 dir->n ? "; earlier checkpoints are in " : "", dir->n ? dir->path : "");
+  amprt_text_free(&first);
+  amprt_text_free(&scale);
+  return status;
 }
 
 /* Steps until the stream has reached `end`, or something else ends the training. */
@@ -194,8 +217,8 @@ static AmprtStatus train_until(Loop *loop, uint64_t end, AmprtError *error) {
   while (!status && session->progress.examples < end && !at_last_step(session) &&
          !amprt_stop_signal()) {
     status = one_step(loop, error);
-    if (!status && loop->bad_steps >= MOST_BAD_STEPS)
-      status = fail_not_finite(loop, error);
+    if (!status && is_stuck(loop))
+      status = fail_stuck(loop, error);
     report(loop, loop->window.steps == options->log_every, false);
     bool more = session->progress.examples < end && !at_last_step(session);
     bool due = options->checkpoint_every && loop->steps % options->checkpoint_every == 0;

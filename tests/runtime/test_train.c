@@ -234,6 +234,10 @@ static void test_not_finite(void **state) {
   assert_said("loss nan");
   assert_true(count_log("m/log.jsonl", "\"loss\":null") >= 5);
   assert_false(amprt_is_file(in_scratch("m/ckpt-100.safetensors")));
+  run_bad(&toy_nan, "--data-dir=$ --model-dir=$/n --max-skipped-steps=7 --log-every=1", 1,
+          "not been finite for 7 steps");
+  assert_int_equal(count_log("n/log.jsonl", "\"event\":\"train\""), 7);
+  run_good(&toy_nan, "--data-dir=$ --model-dir=$/o --max-skipped-steps=0 --train-epochs=5");
 }
 
 static void test_statistics(void **state) {

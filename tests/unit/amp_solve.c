@@ -141,6 +141,12 @@ static const Case cases[] = {
      "allow1 clrL1 clrL2 allow2"},
     {"what is low only by its group and may not be touched does not spread",
      "in; allow1@1 in; other!@1 in; clr1 other; clr2 allow1", "allow1 other clr2", NULL, ""},
+    {"what is banned does not spread, be it an op of the deny list",
+     "in; allow1 in; deny1- in; infer1 allow1 deny1; allow2 infer1", "allow1 infer1 allow2", NULL,
+     "deny1"},
+    {"taken: low in spite of danger, and what it feeds is out of it",
+     "in; deny1 in; deny2+ deny1; infer1 deny2; allow1 infer1", "deny2 allow1",
+     "deny2 infer1 allow1", "deny1"},
     {"taken: low, and clear ops around it, but no path ends at it",
      "in; clr1 in; other+ clr1; infer1 other; allow1 infer1; fetch allow1", "clr1 other allow1",
      "clr1 other infer1 allow1", ""},
@@ -323,6 +329,20 @@ static void test_training_step(void **state) {
   check_case(&training_step, true);
 }
 
+/* TensorFlow follows without asking for a kernel. */
+static void test_follow_blind(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  Drawing d = {0};
+  draw(&d, arena, "in; allow1 in; infer1? allow1; infer2* allow1; infer3! allow1");
+  d.problem.follow = d.problem.follow_blind = true;
+  const AmpVerdict *verdict = amp_solve(arena, &d.problem);
+  assert_int_equal(verdict[2].colour, AMP_LOW);
+  assert_int_equal(verdict[3].colour, AMP_PLAIN);
+  assert_int_equal(verdict[4].colour, AMP_PLAIN);
+  arena_free(arena);
+}
+
 /* UNSAFE_FORCE_ALL: everything taken, nothing denied. */
 static void test_force(void **state) {
   (void)state;
@@ -384,9 +404,9 @@ static void test_ports(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cases), cmocka_unit_test(test_training_step),
-      cmocka_unit_test(test_force), cmocka_unit_test(test_reasons),
-      cmocka_unit_test(test_ports),
+      cmocka_unit_test(test_cases),        cmocka_unit_test(test_training_step),
+      cmocka_unit_test(test_force),        cmocka_unit_test(test_reasons),
+      cmocka_unit_test(test_follow_blind), cmocka_unit_test(test_ports),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""check.py AMPCC FILE.cases..: holds ampcc's report on each case (form: cases.py) to what the case expects."""
+import json, re, subprocess, sys, tempfile
+
+import cases
+
+
+def flags_of(case, run):
+    version, mode, low = cases.RUNS[run]
+    s = case.settings
+    arch = s["arch"] if s["gpu"] == "1" else "none"
+    flags = ["--tf-amp-report=json", f"--amp-compat=tf:{version}", f"--amp-mode={mode}", "--fetch=" + ",".join(case.fetches()),
+             f"--dtype={'bf16' if low == 'bf16' else 'fp16'}", f"--amp-level={s['level']}", f"--amp-simulate-gpu={s['simulate']}",
+             f"--amp-ignore-performance={s['ignore_performance']}", f"--amp-emulate-fp16={s['emulate']}",
+             f"--amp-min-graph-nodes={s['min_nodes']}"]
+    if mode == "cuda":
+        flags += [f"--gpu-arch={arch}", f"--cuda-version={s['cuda']}", f"--cudnn-version={s['cudnn']}"]
+    return flags + [f"--amp-{name}list-{'add' if add else 'remove'}={ops}" for name, add, ops in case.edits]
+
+
+def numbers_off(casts):
+    """Emulation makes several casts of one kind from one port; which gets which number is left open."""
+    text = json.dumps(sorted([c["src"], c["to"], c["consumers"]] for c in casts))
+    return sorted(c["name"] for c in casts), re.sub(r"-\d+-AutoMixed", "-k-AutoMixed", text)
+
+
+def compare(run, want, got):
+    """What of the record differs, as lines."""
+    casts = [cast._asdict() for cast in sorted(want.casts)]
+    have = sorted(got["casts"], key=lambda cast: cast["name"])
+    if cases.RUNS[run][1] == "cpu":
+        casts, have = numbers_off(casts), numbers_off(have)
+    pairs = [("converted", want.converted, got["converted"]), ("renamed", want.renamed, got["renamed"]),
+             ("casts", casts, have)]
+    if want.log != got["log"] and not (want.failed and want.log in got["log"]):
+        pairs.append(("log", want.log, got["log"]))
+    return [f"{name}:\n    expected {a}\n    found    {b}" for name, a, b in pairs if a != b]
+
+
+def check(ampcc, case, run, want):
+    with tempfile.NamedTemporaryFile("w", suffix=".pbtxt") as file:
+        file.write(cases.graph_text(case))
+        file.flush()
+        got = subprocess.run([ampcc, file.name, *flags_of(case, run)], capture_output=True, text=True, timeout=60)
+    if want.rejected:
+        bad = got.returncode not in (1, 2) or want.rejected not in got.stderr
+        return [f"expected to be rejected with: {want.rejected}\n{got.stderr}"] if bad else []
+    if got.returncode:
+        return [f"exit status {got.returncode}: {got.stderr}"]
+    failed = "graph optimizer FAILED" in got.stderr and want.failed in got.stderr if want.failed else "FAILED" not in got.stderr
+    return compare(run, want, json.loads(got.stdout)) + ([] if failed else [f"expected to fail with: {want.failed}\n{got.stderr}"])
+
+
+def main(ampcc, *paths):
+    failed = total = 0
+    for path in paths:
+        for case in cases.read(path):
+            for run, want in cases.runs(case):
+                total += 1
+                if bad := check(ampcc, case, run, want):
+                    failed += 1
+                    print(f"FAIL {case.place}: {case.name}, run {run}:", *bad, sep="\n  ")
+    print(f"{total - failed} of {total} runs as TensorFlow")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,7 +1,7 @@
 /* ampcc: model in, training program out. Exit status: 0 done, 1 the user's input, 2 usage, 3 the
  * environment, 70 a bug of ours. */
-#include "codegen/codegen.h"
-#include "frontend/load.h"
+#include "frontend/certify_run.h"
+#include "frontend/compile.h"
 #include "frontend/options.h"
 #include "frontend/output.h"
 #include "frontend/precision_file.h"
@@ -25,36 +25,6 @@ static double now(void) {
 
 /* ---- the model ---- */
 
-/* --batch-norm-momentum, for models of any form. */
-static void set_norm_momentum(Module *module, const Options *options, Diag *diag) {
-  for (int g = 0; g < module->n_graphs && options->batch_norm_momentum >= 0; g++) {
-    Graph *graph = module->graph[g];
-    if (graph->stage > STAGE_MODEL) {
-      diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
-                 "--batch-norm-momentum cannot change what is built into this graph");
-      return;
-    }
-    for (int i = 0; i < graph->n_nodes; i++)
-      if (graph->node[i]->op == OP_BATCH_NORM)
-        attr_set_float(graph, graph->node[i], ATTR_MOMENTUM, options->batch_norm_momentum);
-  }
-}
-
-/* Does this run make a program? Single passes may be tried on what no target runs. */
-static bool makes_program(const Options *options) {
-  return !options->text[OPT_passes] || options->emit == EMIT_C || options->emit == EMIT_EXE;
-}
-
-static Module *load(Arena *arena, const Options *options, Diag *diag) {
-  Module *module = model_load(arena, options->model, options->overrides, diag);
-  if (!module)
-    return NULL;
-  set_norm_momentum(module, options, diag);
-  if (diag->n_errors == 0 && makes_program(options))
-    codegen_check(module, diag);
-  return diag->n_errors == 0 ? module : NULL;
-}
-
 /* --precision-file; false after an error. */
 static bool load_rules(Arena *arena, Options *options, Diag *diag) {
   const char *path = options->text[OPT_precision_file];
@@ -66,31 +36,6 @@ static bool load_rules(Arena *arena, Options *options, Diag *diag) {
   else
     options->compile.rules = precision_file_read(arena, path, diag);
   return diag->n_errors == 0;
-}
-
-/* ---- the pipeline ---- */
-
-static bool run_passes(Module *module, const Options *options, Diag *diag) {
-  Arena *scratch = arena_new();
-  PassContext context = {.module = module,
-                         .options = &options->compile,
-                         .target = &target_cpu,
-                         .diag = diag,
-                         .scratch = scratch};
-  PassTrace trace = {.print_before = options->text[OPT_print_before],
-                     .print_after = options->text[OPT_print_after],
-                     .time_report = options->text[OPT_time_report] != NULL,
-                     .out = stderr};
-  bool good = pipeline_run(&context, options->text[OPT_passes], options->text[OPT_skip], &trace);
-  arena_free(context.scratch); /* pass_run renews it */
-  return good && diag->n_errors == 0;
-}
-
-static bool is_planned(const Module *module) {
-  for (int g = 0; g < module->n_graphs; g++)
-    if (module->graph[g]->stage != STAGE_PLANNED)
-      return false;
-  return true;
 }
 
 /* ---- what comes out ---- */
@@ -111,18 +56,6 @@ static bool print_reports(const Module *module, const Options *options, Diag *di
   return true;
 }
 
-static CodegenOptions codegen_options(const Options *options) {
-  const char *temps = options->text[OPT_save_temps];
-  return (CodegenOptions){.compile = &options->compile,
-                          .cpu = options->text[OPT_cpu],
-                          .output = options->output,
-                          .resource = options->text[OPT_resource_dir],
-                          .cc = options->text[OPT_cc],
-                          .save_temps = temps && !*temps ? options->output : temps,
-                          .verbose = options->text[OPT_verbose] != NULL,
-                          .time_report = options->text[OPT_time_report] != NULL};
-}
-
 static void say_done(const Module *module, const Options *options) {
   static const char *const dtype[] = {[DT_F32] = "fp32", [DT_F16] = "fp16", [DT_BF16] = "bf16"};
   int64_t arena = 0;
@@ -135,7 +68,7 @@ static void say_done(const Module *module, const Options *options) {
 }
 
 static int emit_text(Arena *arena, const Module *module, const Options *options) {
-  CodegenOptions codegen = codegen_options(options);
+  CodegenOptions codegen = compile_codegen(options);
   Output out;
   if (!output_open(arena, options->output, &out))
     return EXIT_ENVIRONMENT;
@@ -152,8 +85,8 @@ static int emit_text(Arena *arena, const Module *module, const Options *options)
 
 static int emit(Arena *arena, const Module *module, const Options *options, Diag *diag) {
   bool needs_plan = options->emit == EMIT_C || options->emit == EMIT_EXE ||
-                    options->text[OPT_print_memory_plan] != NULL;
-  if (needs_plan && !is_planned(module)) {
+                    options->text[OPT_print_memory_plan] != NULL || options->text[OPT_certify];
+  if (needs_plan && !compile_is_planned(module)) {
     diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
                "a program needs every pass up to plan-memory; --passes or --skip left some out");
     return EXIT_INPUT;
@@ -161,10 +94,15 @@ static int emit(Arena *arena, const Module *module, const Options *options, Diag
   precision_warn_casts(module, diag);
   if (!print_reports(module, options, diag) || diag->n_errors)
     return EXIT_INPUT;
+  int status = options->text[OPT_certify]
+                   ? certify_run(arena, options, module->recipe->batch_size, diag)
+                   : 0;
+  if (status)
+    return status;
   if (options->emit != EMIT_EXE)
     return emit_text(arena, module, options);
-  CodegenOptions codegen = codegen_options(options);
-  int status = build_program(module, &codegen);
+  CodegenOptions codegen = compile_codegen(options);
+  status = build_program(module, &codegen);
   if (status == 0 && !options->text[OPT_quiet])
     say_done(module, options);
   return status;
@@ -174,11 +112,11 @@ static int compile(Arena *arena, Options *options) {
   Diag diag = {.out = stderr, .warn = options->warn};
   double start = now();
   bool ready = load_rules(arena, options, &diag);
-  Module *module = ready ? load(arena, options, &diag) : NULL;
+  Module *module = ready ? compile_load(arena, options, &diag) : NULL;
   double loaded = now();
   reproducer_set_module(module);
   int status = EXIT_INPUT;
-  if (module && run_passes(module, options, &diag)) {
+  if (module && compile_passes(module, options, &diag)) {
     if (options->text[OPT_time_report]) {
       fprintf(stderr, "%9.4f s  import\n", loaded - start);
       pass_time_report(stderr);

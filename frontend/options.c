@@ -2,6 +2,7 @@
 
 #include "ir/base/nearest.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,7 +203,7 @@ static bool parse_all(Args *args) {
 
 bool options_parse(Arena *arena, int argc, char **argv, Options *out) {
   Args args = {.arena = arena, .argc = argc, .at = 1, .argv = argv, .out = out};
-  *out = (Options){.batch_norm_momentum = -1};
+  *out = (Options){.batch_norm_momentum = -1, .max_error = NAN};
   compile_options_default(&out->compile);
   if (!parse_all(&args))
     return false;

@@ -37,6 +37,8 @@ typedef struct Options {
   bool graphdef;  /* the model is a GraphDef, to be rewritten or reported on */
   int tf_version; /* whose rewrite: 219 is 2.19 */
   double batch_norm_momentum; /* negative: as the model says */
+  double max_error;           /* --certify; NaN: any */
+  int64_t certify_batch;      /* 0: chosen by the model's size */
 } Options;
 
 /* False after one line on stderr. Strings are argv's or the arena's. */

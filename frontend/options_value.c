@@ -1,8 +1,8 @@
 /* What the values of options mean, and which do not go together. */
+#include "frontend/coupling.h"
 #include "frontend/options.h"
 
-#include "frontend/coupling.h"
-
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +91,31 @@ static bool check_passes(const Options *options, OptionId id) {
   return !unknown;
 }
 
+/* --certify, --certify-batch, --max-error */
+static bool read_certify(Options *options) {
+  double batch = 0;
+  if (!read_number(options, OPT_certify_batch, 1, 1 << 20, &batch) ||
+      !read_number(options, OPT_max_error, 0, INFINITY, &options->max_error))
+    return false;
+  options->certify_batch = (int64_t)batch;
+  if (batch != (double)options->certify_batch)
+    return wrong_value(OPT_certify_batch, options->text[OPT_certify_batch]);
+  bool certifies = options->text[OPT_certify] != NULL;
+  if (!certifies && (options->text[OPT_certify_batch] || options->text[OPT_max_error])) {
+    fputs("ampcc: --certify-batch and --max-error belong to --certify\n", stderr);
+    return false;
+  }
+  if (certifies && options->emit == EMIT_GRAPHDEF) {
+    fputs("ampcc: --certify needs a step to run: a GraphDef is rewritten, not compiled\n", stderr);
+    return false;
+  }
+  if (certifies && !strcmp(options->model, "-")) {
+    fputs("ampcc: --certify reads the model more than once: give it as a file\n", stderr);
+    return false;
+  }
+  return true;
+}
+
 static bool check_target(const Options *options) {
   const char *text = options->text[OPT_target];
   if (!text || !strcmp(text, "cpu"))
@@ -104,7 +129,8 @@ bool options_interpret(Options *options) {
     options->text[OPT_print_after] = "all";
   return check_target(options) && read_dtype(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
-         read_excess(options) && read_output(options) && check_passes(options, OPT_passes) &&
-         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
-         check_passes(options, OPT_print_after) && options_tf(options);
+         read_excess(options) && read_output(options) && read_certify(options) &&
+         check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&
+         check_passes(options, OPT_print_before) && check_passes(options, OPT_print_after) &&
+         options_tf(options);
 }

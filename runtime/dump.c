@@ -1,5 +1,6 @@
 /* --dump-step: what one step computes, by name, for comparison with other implementations. */
 #include "runtime/convert.h"
+#include "runtime/dump_values.h"
 #include "runtime/init.h"
 #include "runtime/safetensors.h"
 #include "runtime/train.h"
@@ -55,22 +56,36 @@ static void dump_taps(void *context, int kernel) {
       dump_port(dump, &dump->graph->tap[i]);
 }
 
-static AmprtStatus run_and_write(AmprtSession *session, const AmprtBatch *batch, Dump *dump,
-                                 const char *path, AmprtError *error) {
-  const AmprtGraph *graph = &session->program->graph[0];
-  const AmprtProgram *program = session->program;
-  const int64_t image[] = {program->batch_size, program->height, program->width, program->channels};
-  AmprtInputs inputs = {batch, session->schedule, (float)program->bn_momentum};
-  const AmprtHook taps = {dump_taps, dump};
+/* The step itself. */
+static void run_step(AmprtSession *session, const AmprtBatch *batch, Dump *dump,
+                     AmprtValueDump *values) {
+  const AmprtGraph *graph = dump->graph;
+  AmprtInputs inputs = {batch, session->schedule, (float)session->program->bn_momentum};
+  const AmprtHook hook[] = {{dump_taps, dump}, {amprt_values_after, values}};
   amprt_machine_fill(&session->machine, graph, &inputs);
-  amprt_machine_kernels(&session->machine, graph, 0, graph->n_kernels, &taps, 1);
+  if (values) {
+    amprt_values_input(values, "schedule");
+    amprt_values_state(values, "before");
+  }
+  amprt_machine_kernels(&session->machine, graph, 0, graph->n_kernels, hook, values ? 2 : 1);
+  if (values)
+    amprt_values_state(values, "after");
   for (int i = 0; i < graph->n_outputs; i++)
     dump_port(dump, &graph->output[i]);
-  if (dump->failed)
+}
+
+static AmprtStatus run_and_write(AmprtSession *session, const AmprtBatch *batch, Dump *dump,
+                                 AmprtValueDump *values, const char *path, AmprtError *error) {
+  const AmprtProgram *program = session->program;
+  const int64_t image[] = {program->batch_size, program->height, program->width, program->channels};
+  run_step(session, batch, dump, values);
+  if (dump->failed || (values && values->failed))
     return amprt_fail_memory(error, 0, "the step's tensors");
   int n = dump->n;
   dump->tensor[n++] = (AmprtTensorOut){"image", AMPRT_F32, 4, image, batch->image, false};
   dump->tensor[n++] = (AmprtTensorOut){"label", AMPRT_I32, 1, image, batch->label, false};
+  for (int i = 0; values && i < values->n; i++)
+    dump->tensor[n++] = values->tensor[i];
   const AmprtMeta meta[] = {{"format", "pt"},
                             {"ampcc", program->version},
                             {"model", program->model},
@@ -84,18 +99,25 @@ AmprtStatus amprt_dump_step(AmprtSession *session, const char *path, const Amprt
   Dump dump = {.machine = &session->machine,
                .graph = graph,
                .loss_scale = amprt_machine_variable(&session->machine, "loss_scale", 1)};
-  dump.tensor = calloc((size_t)(graph->n_taps + graph->n_outputs + 2), sizeof *dump.tensor);
+  bool whole = session->options.dump_values;
+  int room = graph->n_taps + graph->n_outputs + 2;
+  room += whole ? graph->n_values + 2 * session->program->n_variables + 1 : 0;
+  dump.tensor = calloc((size_t)room, sizeof *dump.tensor);
   if (!dump.tensor)
     return amprt_fail_memory(error, 0, "the step's tensors");
+  AmprtValueDump values = {0};
   AmprtFeed *feed = NULL;
-  AmprtStatus status = AMPRT_OK;
-  if (!batch)
+  AmprtStatus status =
+      whole ? amprt_values_open(&values, &session->machine, graph, error) : AMPRT_OK;
+  if (!status && !batch)
     status = amprt_train_feed(session, "train", session->progress.examples, &feed, error);
   if (!status)
-    status = run_and_write(session, batch ? batch : amprt_feed_next(feed), &dump, path, error);
+    status = run_and_write(session, batch ? batch : amprt_feed_next(feed), &dump,
+                           whole ? &values : NULL, path, error);
   if (!status)
-    amprt_say(&session->log, "%s: %d tensors of step %lld", path, dump.n + 2,
+    amprt_say(&session->log, "%s: %d tensors of step %lld", path, dump.n + 2 + values.n,
               (long long)session->progress.step);
+  amprt_values_close(&values);
   amprt_feed_close(feed);
   for (int i = 0; i < dump.n; i++)
     free((void *)(uintptr_t)dump.tensor[i].data);

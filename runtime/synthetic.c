@@ -1,6 +1,7 @@
 /* Synthetic data as the official programs of TF 1.14 have it (specs/resnet.md 1.6, system B): one
- * fixed batch, pixels from a normal of mean 127 and stddev 60 cut at two stddev, labels uniform in
- * 0 .. n_classes-2 (the last class is never drawn), repeated for ever. */
+ * fixed batch, pixels from a normal of mean 127 and stddev 60 (unless flags say otherwise) cut at
+ * two stddev, labels uniform in 0 .. n_classes-2 (the last class is never drawn), repeated for
+ * ever. */
 #include "runtime/data.h"
 #include "runtime/rng.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void draw_images(AmprtKey key, float *image, size_t n) {
+static void draw_images(AmprtKey key, const AmprtOptions *options, float *image, size_t n) {
   for (size_t i = 0; i < n; i += 4) {
     int missing = 0xf;
     for (uint64_t attempt = 0; missing; attempt++) {
@@ -17,7 +18,7 @@ static void draw_images(AmprtKey key, float *image, size_t n) {
       for (size_t j = 0; j < 4; j++)
         if (missing >> j & 1 && fabs(z[j]) <= 2) {
           if (i + j < n)
-            image[i + j] = (float)(127 + 60 * z[j]);
+            image[i + j] = (float)(options->synthetic_mean + options->synthetic_stddev * z[j]);
           missing &= ~(1 << j);
         }
     }
@@ -41,8 +42,9 @@ static void set_lengths(AmprtData *data, const AmprtOptions *options) {
     data->train.n = data->test.n = options->synthetic_examples;
 }
 
-static AmprtStatus draw(AmprtDataset *set, const AmprtProgram *program, uint64_t seed,
+static AmprtStatus draw(AmprtDataset *set, const AmprtProgram *program, const AmprtOptions *options,
                         AmprtError *error) {
+  uint64_t seed = (uint64_t)options->seed;
   size_t batch = (size_t)program->batch_size;
   size_t size = (size_t)(program->height * program->width * program->channels) * batch;
   set->height = program->height;
@@ -52,7 +54,7 @@ static AmprtStatus draw(AmprtDataset *set, const AmprtProgram *program, uint64_t
   set->batch_label = malloc(batch * sizeof *set->batch_label);
   if (!set->batch_image || !set->batch_label)
     return amprt_fail_memory(error, size * sizeof *set->batch_image, "the synthetic batch");
-  draw_images(amprt_rng_key(seed, "synthetic.image"), set->batch_image, size);
+  draw_images(amprt_rng_key(seed, "synthetic.image"), options, set->batch_image, size);
   AmprtKey key = amprt_rng_key(seed, "synthetic.label");
   uint32_t classes = program->n_classes > 1 ? (uint32_t)program->n_classes - 1 : 1;
   for (size_t i = 0; i < batch; i++)
@@ -64,6 +66,6 @@ AmprtStatus amprt_synthetic_open(AmprtData *data, const AmprtProgram *program,
                                  const AmprtOptions *options, AmprtError *error) {
   data->synthetic = true;
   set_lengths(data, options);
-  AmprtStatus status = draw(&data->train, program, (uint64_t)options->seed, error);
-  return status ? status : draw(&data->test, program, (uint64_t)options->seed, error);
+  AmprtStatus status = draw(&data->train, program, options, error);
+  return status ? status : draw(&data->test, program, options, error);
 }

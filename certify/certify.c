@@ -1,0 +1,257 @@
+#include "certify/certify.h"
+
+#include "certify/walk.h"
+#include "ir/kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const role_name[ROLE_COUNT] = {"forward", "gradient", "update"};
+
+typedef struct Run {
+  Arena *arena;
+  Graph *graph; /* as it became code */
+  const Dump *dump;
+  Certificate *out;
+  Finding **finding; /* by mark and result; NULL: the value was not stored */
+  bool *blurred;     /* likewise: see Finding */
+  bool rounds;       /* do sources and results have their types? */
+  DType unit;        /* of the model errors: the program's low type, or f32 */
+} Run;
+
+static size_t place_of(const Value *value) {
+  return (size_t)value->node->mark * MAX_RESULTS + (size_t)value->index;
+}
+
+static bool is_float(const Value *value) {
+  return dtype_info[value->type.dtype].is_float;
+}
+
+/* ---- what was stored ---- */
+
+/* Is the node part of what loss and predictions are made of? By mark. */
+static bool *forward_nodes(Arena *arena, Graph *graph) {
+  static const char *const end[] = {"loss", "logits", "accuracy", "accuracy_top_5"};
+  bool *forward = arena_alloc(arena, (size_t)graph->n_nodes + 1);
+  for (int i = graph->n_nodes - 1; i >= 0; i--) {
+    const Node *node = graph->node[i];
+    for (size_t e = 0; node->op == OP_OUTPUT && e < sizeof end / sizeof *end; e++)
+      forward[i] |= strcmp(attr_str(node, ATTR_NAME, ""), end[e]) == 0;
+    for (int k = 0; forward[i] && k < node->n_args; k++)
+      forward[node->arg[k]->node->mark] = true;
+  }
+  return forward;
+}
+
+static Role role_of(const Node *node, const bool *forward) {
+  static const OpKind update[] = {OP_EMA, OP_LR_SCHEDULE, OP_LOSS_SCALE_UPDATE, OP_CLIP_NORM};
+  for (size_t i = 0; i < sizeof update / sizeof *update; i++)
+    if (node->op == update[i])
+      return ROLE_UPDATE;
+  if (op_info[node->op].gen == GEN_OPT)
+    return ROLE_UPDATE;
+  return forward[node->mark] ? ROLE_FORWARD : ROLE_GRADIENT;
+}
+
+/* The variable that the value is written straight to. */
+static const char *variable_of(const Graph *graph, const Value *value) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_UPDATE && value_storage(graph->node[i]->arg[1]) == value)
+      return graph->node[i]->arg[0]->name;
+  return NULL;
+}
+
+static const DumpTensor *stored_of(const Run *run, const Value *value) {
+  const int64_t *at = attr_ints(value->node, ATTR_AT, value->node->n_results);
+  const char *variable = NULL;
+  if (at && at[value->index] == AT_STATE && !run->out->skipped)
+    variable = variable_of(run->graph, value);
+  const DumpTensor *stored =
+      dump_find(run->dump, variable ? arena_printf(run->arena, "after:%s", variable)
+                                    : arena_printf(run->arena, "value:%s", value->name));
+  return stored && stored->n == type_count(value->type) ? stored : NULL;
+}
+
+static void list_findings(Run *run) {
+  Graph *graph = run->graph;
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = i;
+  const bool *forward = forward_nodes(run->arena, graph);
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    for (int r = 0; node_has_code(node) && r < node->n_results; r++) {
+      const Value *value = node->result[r];
+      const DumpTensor *stored = is_float(value) ? stored_of(run, value) : NULL;
+      if (!stored)
+        continue;
+      Finding finding = {.value = value,
+                         .layer = node->loc.name,
+                         .stored = stored,
+                         .role = role_of(node, forward)};
+      arena_push(run->arena, run->out->at, run->out->n, run->out->cap, finding);
+    }
+  }
+  for (int i = 0; i < run->out->n; i++)
+    run->finding[place_of(run->out->at[i].value)] = &run->out->at[i];
+}
+
+/* ---- both walks ---- */
+
+static void round_all(EvalTensor *t) {
+  for (int64_t i = 0, n = type_count(t->type); i < n; i++)
+    t->v[i] = eval_round(t->v[i], t->type.dtype);
+}
+
+static void read_source(void *context, const Node *node, EvalTensor *value) {
+  const Run *run = context;
+  const char *name = node->result[0]->name;
+  if (node->op == OP_VARIABLE)
+    name = arena_printf(run->arena, "before:%s", name);
+  else
+    name = attr_str(node, ATTR_NAME, name);
+  const DumpTensor *from = dump_find(run->dump, name);
+  CHECK(from && from->n == type_count(value->type), "the program wrote no %s", name);
+  dump_read(from, value->v);
+  if (run->rounds)
+    round_all(value);
+}
+
+/* ---- the code ---- */
+
+/* Its result is one of its operands, so nothing is rounded. */
+static bool selects(OpKind op) {
+  static const OpKind list[] = {OP_RELU,      OP_RELU_GRAD, OP_NEG,     OP_SELECT,
+                                OP_BROADCAST, OP_MAX_POOL,  OP_RESHAPE, OP_IDENTITY};
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+    if (list[i] == op)
+      return true;
+  return false;
+}
+
+static bool any_blurred(const Run *run, const Node *node) {
+  for (int i = 0; i < node->n_args; i++)
+    if (run->blurred[place_of(node->arg[i])])
+      return true;
+  return false;
+}
+
+/* The optimizer's low copy is made of the parameter as it was stored. */
+static void copy_parameter(const Node *node, EvalTensor *results) {
+  int last = node->n_results - 1;
+  memcpy(results[last].v, results[0].v,
+         (size_t)type_count(results[last].type) * sizeof *results[last].v);
+}
+
+static void visit_code(void *context, const Node *node, const EvalTensor *args,
+                       EvalTensor *results) {
+  Run *run = context;
+  const OpInfo *op = &op_info[node->op];
+  bool blurred = any_blurred(run, node);
+  (void)args;
+  for (int r = 0; r < node->n_results; r++) {
+    Value *value = node->result[r];
+    Finding *finding = run->finding[place_of(value)];
+    if (!is_float(value))
+      continue;
+    if (op->gen == GEN_OPT && r == node->n_results - 1 && r >= op->min_results)
+      copy_parameter(node, results);
+    if (!finding) {
+      round_all(&results[r]);
+      run->blurred[place_of(value)] = blurred || (dtype_info[value->type.dtype].low &&
+                                                  op->gen != GEN_CONST && !selects(node->op));
+      continue;
+    }
+    Arena *arena = arena_new();
+    double *got = arena_alloc(arena, (size_t)finding->stored->n * sizeof *got + 1);
+    dump_read(finding->stored, got);
+    finding->blurred = blurred;
+    finding->code = drift_of(got, results[r].v, finding->stored->n, value->type.dtype);
+    memcpy(results[r].v, got, (size_t)finding->stored->n * sizeof *got);
+    arena_free(arena);
+  }
+}
+
+/* ---- the model ---- */
+
+static Finding *finding_named(const Run *run, const char *name) {
+  const Value *value = graph_find(run->graph, name);
+  return value ? run->finding[place_of(value)] : NULL;
+}
+
+static void visit_model(void *context, const Node *node, const EvalTensor *args,
+                        EvalTensor *results) {
+  Run *run = context;
+  (void)args;
+  for (int r = 0; r < node->n_results; r++) {
+    Finding *finding = is_float(node->result[r]) ? finding_named(run, node->result[r]->name) : NULL;
+    if (!finding || finding->role == ROLE_UPDATE || finding->value->node->op != node->op ||
+        finding->stored->n != type_count(results[r].type))
+      continue;
+    Arena *arena = arena_new();
+    double *got = arena_alloc(arena, (size_t)finding->stored->n * sizeof *got + 1);
+    dump_read(finding->stored, got);
+    finding->has_model = true;
+    finding->model =
+        error_of(got, results[r].v, finding->stored->n, finding->value->type.dtype, run->unit);
+    arena_free(arena);
+  }
+}
+
+/* ---- the whole ---- */
+
+/* The type of the narrowest number that is stored. */
+static DType narrowest(const Certificate *certificate) {
+  for (int i = 0; i < certificate->n; i++)
+    if (dtype_info[certificate->at[i].value->type.dtype].low)
+      return certificate->at[i].value->type.dtype;
+  return DT_F32;
+}
+
+static bool is_skipped(Arena *arena, const Dump *dump) {
+  const DumpTensor *finite = dump_find(dump, "finite");
+  if (!finite || finite->n != 1)
+    return false;
+  double *is = arena_alloc(arena, sizeof *is);
+  dump_read(finite, is);
+  return *is == 0;
+}
+
+Certificate *certify(Arena *arena, Graph *graph, Graph *exact, const Dump *dump) {
+  size_t places = (size_t)graph->n_nodes * MAX_RESULTS + 1;
+  Run run = {.arena = arena,
+             .graph = graph,
+             .dump = dump,
+             .out = arena_new_of(arena, Certificate),
+             .finding = arena_alloc(arena, places * sizeof *run.finding),
+             .blurred = arena_alloc(arena, places),
+             .rounds = true};
+  run.out->skipped = is_skipped(arena, dump);
+  list_findings(&run);
+  run.unit = run.out->unit = narrowest(run.out);
+  graph_walk(graph, &(Visitor){read_source, visit_code, &run});
+  run.rounds = false;
+  graph_walk(exact, &(Visitor){read_source, visit_model, &run});
+  return run.out;
+}
+
+double certificate_worst(const Certificate *certificate) {
+  double worst = 0;
+  for (int i = 0; i < certificate->n; i++) {
+    const Error *e = &certificate->at[i].model;
+    worst = fmax(worst, e->lost ? INFINITY : e->norm);
+  }
+  return worst;
+}
+
+int64_t graph_products(const Graph *graph) {
+  double n = 0;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    if (node->op == OP_CONV2D || node->op == OP_MATMUL) {
+      TensorType w = node->arg[1]->type, y = node->result[0]->type;
+      int64_t rows = y.dim[y.rank - 1];
+      n += (double)type_count(y) * (double)type_count(w) / (double)(rows ? rows : 1);
+    }
+  }
+  return n < 0x1p62 ? (int64_t)n : INT64_C(1) << 62;
+}

@@ -1,0 +1,108 @@
+#include "certify/measure.h"
+
+#include "ir/eval/eval.h"
+
+#include <math.h>
+
+typedef struct Format {
+  int fraction, min_exponent;
+  double max;
+} Format;
+
+static const Format format[DT_COUNT] = {[DT_F32] = {23, -126, 0x1.fffffep127},
+                                        [DT_F16] = {10, -14, 65504},
+                                        [DT_BF16] = {7, -126, 0x1.fep127},
+                                        [DT_F64] = {52, -1022, 0x1.fffffffffffffp1023}};
+
+/* The unit in the last place of numbers of x's size. */
+static double place(double x, DType dtype, DType precision) {
+  int exponent, lead = format[dtype].min_exponent;
+  if (x != 0 && isfinite(x)) {
+    frexp(x, &exponent);
+    lead = exponent - 1 < lead ? lead : exponent - 1;
+  }
+  return ldexp(1, lead - format[precision].fraction);
+}
+
+/* Of the finite numbers. */
+static double root_mean_square(const double *x, int64_t n) {
+  double sum = 0, largest = 0;
+  for (int64_t i = 0; i < n; i++)
+    if (isfinite(x[i]) && fabs(x[i]) > largest)
+      largest = fabs(x[i]);
+  for (int64_t i = 0; largest > 0 && i < n; i++)
+    if (isfinite(x[i]))
+      sum += x[i] / largest * (x[i] / largest);
+  return n ? largest * sqrt(sum / (double)n) : 0;
+}
+
+static double ratio(double part, double whole) {
+  return part == 0 ? 0 : part / whole;
+}
+
+/* Both NaN, or the same infinity. */
+static bool same_special(double a, double b) {
+  return isnan(a) ? isnan(b) : isinf(a) && a == b;
+}
+
+Error error_of(const double *got, const double *want, int64_t n, DType dtype, DType unit) {
+  double size = root_mean_square(want, n), off = 0;
+  Error e = {0};
+  for (int64_t i = 0; i < n; i++) {
+    if (same_special(got[i], want[i]))
+      continue;
+    e.lost += !isfinite(got[i]) && isfinite(want[i]);
+    double at = fmax(fabs(want[i]), size), d = fabs(got[i] - want[i]);
+    if (!(d < INFINITY))
+      d = INFINITY;
+    e.worst = fmax(e.worst, ratio(d, at));
+    e.ulp = fmax(e.ulp, ratio(d, place(at, dtype, unit)));
+    off += ratio(d, size) * ratio(d, size);
+  }
+  e.norm = n ? sqrt(off / (double)n) : 0;
+  return e;
+}
+
+/* How far x is from all that would be rounded to `got`. */
+static double beyond(double got, double x, DType dtype) {
+  if (same_special(got, x))
+    return 0;
+  if (isnan(got) || isnan(x) || isinf(x))
+    return INFINITY;
+  double max = format[dtype].max;
+  if (isinf(got))
+    return fmax(0, max + place(max, dtype, dtype) / 2 - (got > 0 ? x : -x));
+  /* towards zero the next number is half as far if `got` is a power of two */
+  bool inwards = fabs(x) < fabs(got);
+  double half = place(inwards ? nextafter(fabs(got), 0) : got, dtype, dtype) / 2;
+  return fmax(0, fabs(x - got) - half);
+}
+
+Drift drift_of(const double *got, const double *want, int64_t n, DType dtype) {
+  double size = root_mean_square(want, n);
+  Drift d = {.n = n};
+  for (int64_t i = 0; i < n; i++) {
+    double rounded = eval_round(want[i], dtype), at = fmax(fabs(want[i]), size);
+    if (got[i] == rounded || same_special(got[i], rounded))
+      continue;
+    d.other++;
+    d.ulp = fmax(d.ulp, ratio(beyond(got[i], want[i], dtype), place(at, DT_F32, DT_F32)));
+    double steps = fabs(got[i] - rounded) / place(at, dtype, dtype);
+    d.steps = fmax(d.steps, steps < INFINITY ? steps : INFINITY);
+  }
+  return d;
+}
+
+void error_add(Error *sum, const Error *one) {
+  sum->norm = fmax(sum->norm, one->norm);
+  sum->worst = fmax(sum->worst, one->worst);
+  sum->ulp = fmax(sum->ulp, one->ulp);
+  sum->lost += one->lost;
+}
+
+void drift_add(Drift *sum, const Drift *one) {
+  sum->ulp = fmax(sum->ulp, one->ulp);
+  sum->steps = fmax(sum->steps, one->steps);
+  sum->other += one->other;
+  sum->n += one->n;
+}

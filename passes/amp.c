@@ -44,10 +44,13 @@ static int result_slot(const Value *value) {
 }
 
 /* The amp column is TensorFlow's f16 lists; its bfloat16 list has Mean and Sum under infer, since
- * an f32 sum loses nothing that bfloat16 could show and cannot overflow it. */
-static AmpClass listed_class(OpKind op, DType low) {
+ * an f32 sum loses nothing that bfloat16 could show and cannot overflow it. In 2.15 a comma is
+ * missing there, so that Sum and Tanh are in no list. */
+static AmpClass listed_class(OpKind op, const CompileOptions *options) {
   bool sums = op == OP_REDUCE_MEAN || op == OP_REDUCE_SUM;
-  return low == DT_BF16 && sums ? AMP_INFER : op_info[op].amp;
+  if (options->dtype == DT_BF16 && options->bf16_2_15)
+    return op == OP_REDUCE_SUM || op == OP_TANH ? AMP_NONE : op_info[op].amp;
+  return options->dtype == DT_BF16 && sums ? AMP_INFER : op_info[op].amp;
 }
 
 /* The class that --precision-file gives the node, or else `listed`. */
@@ -95,7 +98,7 @@ static void add_vertices(Amp *amp) {
   p->vertex = arena_alloc(amp->scratch, sizeof(AmpVertex) * ((size_t)p->n_vertices + 1));
   for (int i = 0; i < graph->n_nodes; i++) {
     Node *node = graph->node[i];
-    AmpClass class = asked_class(amp, node, listed_class(node->op, amp->low));
+    AmpClass class = asked_class(amp, node, listed_class(node->op, amp->options));
     bool f32 = amp_type(node) == DT_F32;
     node->mark = i;
     p->vertex[2 * i] = (AmpVertex){

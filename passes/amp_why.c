@@ -70,13 +70,24 @@ static const char *why(const Graph *graph, const AmpProblem *problem, const AmpV
   }
 }
 
+/* The notes of a node tell of its T. Where the reason came through what a node keeps besides, e.g.
+ * the statistics of a batch normalisation, the chain goes on behind that node. */
+static int noted_from(const Graph *graph, const AmpVerdict *verdict, int v) {
+  int from = verdict[v].from;
+  while (from >= 0 && from % 2 == 1 && verdict[from].from >= 0 &&
+         amp_type(graph->node[from / 2]) != DT_COUNT)
+    from = verdict[from].from;
+  return from;
+}
+
 void amp_note(Graph *graph, Node *node, const AmpProblem *problem, const AmpVerdict *verdict, int v,
               const char *more) {
   const char *class = amp_class_name[problem->vertex[v].amp];
   const char *rest = why(graph, problem, verdict, v);
   attr_set_str(graph, node, ATTR_WHY, arena_printf(graph->arena, "%s%s%s", class, rest, more));
-  if (verdict[v].from >= 0)
-    attr_set_str(graph, node, ATTR_FROM, name_of(graph, verdict[v].from));
+  int from = noted_from(graph, verdict, v);
+  if (from >= 0)
+    attr_set_str(graph, node, ATTR_FROM, name_of(graph, from));
   if (verdict[v].to >= 0)
     attr_set_str(graph, node, ATTR_TO, name_of(graph, verdict[v].to));
 }

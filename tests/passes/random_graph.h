@@ -1,0 +1,19 @@
+/* Random training-like graphs of every precision class, for the passes that choose types. */
+#ifndef AMPCC_TESTS_PASSES_RANDOM_GRAPH_H
+#define AMPCC_TESTS_PASSES_RANDOM_GRAPH_H
+
+#include "ir/eval/eval.h"
+
+typedef struct Random {
+  uint64_t state;
+} Random;
+
+uint32_t random_below(Random *random, uint32_t n);
+
+/* @train in stage train with `n_ops` ops in f32 and some casts to and from `low`; whatever nobody
+ * reads is an output. */
+Module *random_module(Arena *arena, Random *random, int n_ops, DType low);
+/* Inputs and variables by name, numbers that f32 holds. */
+EvalEnv *random_env(Arena *arena, const Graph *graph, Random *random);
+
+#endif

@@ -91,6 +91,19 @@ static void write_text(const char *field, const char *text, FILE *out) {
   fputs(",\n", out);
 }
 
+/* Tables are full of blanks: a run of them becomes one byte, its length (AmprtProgram.memory_plan).
+ */
+static void squeeze(char *text) {
+  char *to = text;
+  while (*text) {
+    size_t blanks = strspn(text, " ");
+    blanks = blanks > 31 ? 31 : blanks == '\n' ? blanks - 1 : blanks;
+    *to++ = blanks > 1 ? (char)blanks : *text;
+    text += blanks > 1 ? blanks : 1;
+  }
+  *to = '\0';
+}
+
 static void write_report(const char *field, void (*report)(const Module *, FILE *),
                          const Module *module, FILE *out) {
   char *text = NULL;
@@ -99,6 +112,7 @@ static void write_report(const char *field, void (*report)(const Module *, FILE 
   CHECK(memory, "out of memory");
   report(module, memory);
   fclose(memory);
+  squeeze(text);
   write_text(field, text, out);
   free(text);
 }

@@ -37,7 +37,7 @@ static void list_makers(Arena *arena, const Node *node, NodeList *list) {
   arena_push(arena, list->node, list->n, list->cap, node);
 }
 
-/* "affine of bn1 and add of block1"; NULL if there is nobody but the node itself. */
+/* "affine of bn1 or add of block1"; NULL if there is nobody but the node itself. */
 static const char *makers_text(Arena *arena, const Node *node) {
   NodeList list = {0};
   const char *text = NULL;
@@ -49,7 +49,7 @@ static const char *makers_text(Arena *arena, const Node *node) {
       continue;
     others |= maker != node;
     const char *layer = maker->loc.name ? maker->loc.name : maker->result[0]->name;
-    text = arena_printf(arena, "%s%s%s of %s", text ? text : "", text ? " and " : "",
+    text = arena_printf(arena, "%s%s%s of %s", text ? text : "", text ? " or " : "",
                         op_info[maker->op].name, layer);
   }
   return others ? text : NULL;

@@ -122,7 +122,9 @@ typedef struct AmprtProgram {
   const AmprtSetting *recipe;
   int32_t n_recipe;
   double bn_momentum; /* largest of the model's, 0 if it has no batch norm: for the lag warning */
-  const char *memory_plan, *precision; /* texts of --print-memory-plan, --print-precision */
+  /* Texts of --print-memory-plan, --print-precision. A byte below ' ' that is no newline stands for as
+   * many blanks. */
+  const char *memory_plan, *precision;
   /* Hooks of the target's generated code; any may be NULL. open makes library objects (once, before
    * any kernel) and returns 0, or -1 with one line in `error`. */
   int (*open)(const AmprtRun *run, char *error, size_t error_size);

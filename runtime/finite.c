@@ -173,5 +173,5 @@ void amprt_finding_text(const AmprtFinding *finding, AmprtText *text) {
       text, "), %s: %" PRId64 " Inf, %" PRId64 " NaN of %" PRId64 " elements, largest finite %g",
       amprt_dtype_name(finding->dtype), tally->inf, tally->nan, tally->elements, tally->largest);
   if (finding->makers)
-    amprt_text_add(text, "; computed in one kernel, by %s", finding->makers);
+    amprt_text_add(text, "; made in one kernel by %s", finding->makers);
 }

@@ -35,6 +35,15 @@ static void print_about(const AmprtProgram *program) {
     printf("runs on      %s\n", program->describe());
 }
 
+/* A text of AmprtProgram; see there. */
+static void print_squeezed(const char *text) {
+  for (; text && *text; text++)
+    if (*text > 0 && *text < ' ' && *text != '\n')
+      printf("%*s", *text, "");
+    else
+      putchar(*text);
+}
+
 /* The flags that print something and stop. */
 static bool print_info(const AmprtProgram *program, const AmprtOptions *options, const char *name) {
   if (options->help)
@@ -44,9 +53,9 @@ static bool print_info(const AmprtProgram *program, const AmprtOptions *options,
   else if (options->about)
     print_about(program);
   else if (options->print_memory_plan)
-    fputs(program->memory_plan ? program->memory_plan : "", stdout);
+    print_squeezed(program->memory_plan);
   else if (options->print_precision)
-    fputs(program->precision ? program->precision : "", stdout);
+    print_squeezed(program->precision);
   else
     return false;
   return true;

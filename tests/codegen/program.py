@@ -95,9 +95,11 @@ def hostile(folder):
 
 
 def links(folder):
-    """Nothing but the libraries that the README lists, and no more than a megabyte."""
+    """Nothing but the libraries that the README lists, and no more than a megabyte; the plan as ampcc prints it."""
     out = folder / "train"
-    run(ampcc, model(folder), "-o", out)
+    plan = run(ampcc, model(folder), "-o", out, "--print-memory-plan").stdout
+    if run(out, "--print-memory-plan").stdout != plan or plan.count(" " * 10) < 5:
+        sys.exit("the program's memory plan is not the compiler's")
     if b"__asan_" in out.read_bytes():
         return  # a sanitized build says nothing about others
     if str(folder) in out.read_bytes().decode("latin-1"):
@@ -162,6 +164,65 @@ def json_and_dot(folder):
     if shutil.which("dot"):
         (folder / "x.dot").write_text(dot)
         run("dot", "-Tsvg", "-o", "/dev/null", folder / "x.dot")
+
+
+NUMBERS = """recipe {name="numbers", batch_size=4}
+
+graph @train stage model {
+  %image = input {name="image"} : f32[4,4,4,3]
+  %label = input {name="label"} : i32[4]
+  %w = variable {kind="param", init="variance_scaling", init_args=[1.0,2.0,2.0]} : f32[8,3,3,3]
+  %g = variable {kind="param", init="ones"} : f32[8]
+  %b = variable {kind="param", init="zeros"} : f32[8]
+  %m = variable {kind="stat", init="zeros"} : f32[8]
+  %v = variable {kind="stat", init="ones"} : f32[8]
+  %f = variable {kind="param", init="variance_scaling", init_args=[1.0,2.0,2.0]} : f32[5,128]
+  %c = conv2d %image, %w {stride=[1,1], pad=[1,1,1,1]} : f32[4,4,4,8] loc "conv"
+  %n, %n.mean, %n.var = batch_norm %c, %g, %b, %m, %v {epsilon=0.001, momentum=0.9} : f32[4,4,4,8], f32[8], f32[8] loc "norm"
+  %s = add %n, %c : f32[4,4,4,8] loc "sum"
+  %r = relu %s : f32[4,4,4,8] loc "cut"
+  %x = reshape %r {shape=[4,128]} : f32[4,128]
+  %y = matmul %x, %f {trans_b=1} : f32[4,5] loc "fc"
+  %e = softmax_xent %y, %label : f32[4] loc "loss"
+  %l = reduce_mean %e {axes=[0]} : f32[] loc "loss"
+  output %l {name="loss"}
+  output %y {name="logits"}
+}
+"""
+
+
+def stored_floats(plan):
+    """[name, op, layer, at, kernel] of each, as the plan's text has it."""
+    found = []
+    for line in plan.splitlines():
+        node = re.match(r"  (%.*?) = (\w+) .*\bkernel=(\d+), at=\[(.*?)\].*?} : (.*?)(?: loc \"(.*)\")?$", line)
+        if node:
+            names, op, kernel, places, types, layer = node.groups()
+            for name, at, dtype in zip(names.split(", "), places.split(","), re.findall(r"(\w+)\[", types)):
+                if int(at) >= 0 and dtype in ("f32", "f16"):
+                    found.append([name[1:], op, layer or "", int(at), int(kernel)])
+    return found
+
+
+def values(folder):
+    """The table of what may be looked at after each kernel: every stored float of @train, where the plan has it,
+    with the ops of its kernel that can have spoiled it. (tests/e2e/injections.py looks at it at work.)"""
+    path = folder / "model.amp"
+    path.write_text(NUMBERS)
+    text = c_text(path, folder, "--dtype=fp16").read_text()
+    table = re.search(r"AmprtValue values_train\[\] = \{\n(.*?)  \{0\}\};", text, re.S).group(1)
+    rows = [json.loads(re.sub(r"^  \{(.*), AMPRT_\w+\},$", r"[\1]", row).replace("NULL", "null")) for row in table.splitlines()]
+    plan = run(ampcc, path, "--dtype=fp16", "--emit=ir").stdout.split("\n}\n")[0]
+    written = [[name, op, layer, at, kernel] for name, op, layer, _, at, _, kernel in rows]
+    if sorted(written) != sorted(stored_floats(plan)) or len(rows) < 20:
+        sys.exit(f"the table differs from the plan:\n{written}\n{stored_floats(plan)}")
+    assert [row[6] for row in rows] == sorted(row[6] for row in rows), "not in the order of kernels"
+    makers = {row[0]: row[3] for row in rows}
+    assert makers["c"] is None and makers["y"] is None, makers  # alone in their kernels
+    assert makers["r"] == "affine of norm or add of sum", makers  # relu itself makes no Inf
+    first = int(re.search(r"first_update_train = (\d+)", text).group(1))
+    updates = [int(k) for k in re.findall(r"update %(?!m,|v,)\S+ .*kernel=(\d+)", plan)]
+    assert first == min(updates), (first, updates)
 
 
 with tempfile.TemporaryDirectory() as name:

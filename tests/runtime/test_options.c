@@ -85,7 +85,7 @@ static void test_help(void **state) {
   assert_int_equal(run_program(&toy_fp32, "--about"), 0);
   assert_said("parameters   260");
   assert_int_equal(run_program(&toy_fp32, "--print-memory-plan"), 0);
-  assert_string_equal(caught, "the plan\n");
+  assert_string_equal(caught, "the    plan\n");
   assert_int_equal(run_program(&toy_fp32, "--print-precision"), 0);
   assert_string_equal(caught, "the precision\n");
   assert_int_equal(run_program(&toy_fp32, "--nonsense"), 2);

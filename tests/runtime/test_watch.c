@@ -169,6 +169,32 @@ static void test_skipped(void **state) {
   assert_int_equal(count_log("b/log.jsonl", "nonfinite"), 1);
 }
 
+/* A scale that is too large by a factor of two or so: half of it would show nothing. */
+static void test_scale_too_large(void **state) {
+  (void)state;
+  AmprtVariable variables[16];
+  AmprtProgram program = toy_fp16;
+  memcpy(variables, toy_fp16.variable, (size_t)toy_fp16.n_variables * sizeof *variables);
+  program.variable = variables;
+  for (int i = 0; i < program.n_variables; i++)
+    if (variables[i].kind == AMPRT_SCALE && variables[i].dtype == AMPRT_F32)
+      variables[i].init_arg[0] = 0x1p127;
+  run_status(&program, "--data-dir=$ --model-dir=$/m --max-train-steps=3 --log-every=1", 0);
+  assert_said("skipped step 0, batch 0, loss scale 1.70141e+38: first not finite: fc.weight.grad "
+              "(matmul of layer fc)");
+  int skipped = count_log("m/log.jsonl", "\"event\":\"nonfinite\"");
+  assert_in_range(skipped, 1, 8);
+  assert_int_equal(count_log("m/log.jsonl", "\"value\":\"fc.weight.grad\""), skipped);
+  assert_null(strstr(caught, "every result was finite"));
+  AmprtTensors file;
+  if (amprt_tensors_read(in_scratch("m/ckpt-3.safetensors"), &file, &error))
+    fail_msg("%s", error.text);
+  float scale;
+  memcpy(&scale, amprt_tensors_find(&file, "loss_scale")->data, sizeof scale);
+  assert_true(scale == ldexpf(1, 127 - skipped));
+  amprt_tensors_free(&file);
+}
+
 /* Without a finite test the loss is judged before anything changes; what only spoils a gradient
  * shows one step later, in a parameter. */
 static void test_without_test(void **state) {
@@ -196,12 +222,12 @@ static void test_repeated(void **state) {
   run_status(&toy_nan, "--data-dir=$ --model-dir=$/m", 1);
   const char *first =
       strstr(caught, "first not finite: loss_each (softmax_xent of layer loss), F32: "
-                     "0 Inf, 8 NaN of 8 elements, largest finite 0; computed in one "
-                     "kernel, by exp of loss and log of loss");
+                     "0 Inf, 8 NaN of 8 elements, largest finite 0; made in one "
+                     "kernel by exp of loss or log of loss");
   assert_non_null(first);
   assert_null(strstr(first + 1, "first not finite"));
   assert_int_equal(count_log("m/log.jsonl", "\"event\":\"nonfinite\""), 100);
-  assert_int_equal(count_log("m/log.jsonl", "\"makers\":\"exp of loss and log of loss\""), 100);
+  assert_int_equal(count_log("m/log.jsonl", "\"makers\":\"exp of loss or log of loss\""), 100);
 }
 
 static void test_trap(void **state) {
@@ -313,9 +339,16 @@ static void test_flags(void **state) {
 #define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, setup, scratch_teardown)
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tally), cmocka_unit_test(test_shares), cmocka_unit_test(test_exponents),
-      RUN_TEST(test_skipped),       RUN_TEST(test_without_test),   RUN_TEST(test_repeated),
-      RUN_TEST(test_trap),          RUN_TEST(test_trap_state),     RUN_TEST(test_histograms),
+      cmocka_unit_test(test_tally),
+      cmocka_unit_test(test_shares),
+      cmocka_unit_test(test_exponents),
+      RUN_TEST(test_skipped),
+      RUN_TEST(test_scale_too_large),
+      RUN_TEST(test_without_test),
+      RUN_TEST(test_repeated),
+      RUN_TEST(test_trap),
+      RUN_TEST(test_trap_state),
+      RUN_TEST(test_histograms),
       RUN_TEST(test_flags),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

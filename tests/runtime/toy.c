@@ -200,7 +200,7 @@ static const AmprtKernel eval_low[] = {{forward, &low, "k0_forward", "fc"}};
 
 static const AmprtValue values[] = {
     {"logits", "matmul", "fc", NULL, AT(logits), N *K, 0, AMPRT_F32},
-    {"loss_each", "softmax_xent", "loss", "exp of loss and log of loss", AT(loss_each), N, 0,
+    {"loss_each", "softmax_xent", "loss", "exp of loss or log of loss", AT(loss_each), N, 0,
      AMPRT_F32},
     {"fc.weight.grad", "matmul", "fc", NULL, AT(gw), K *P, 1, AMPRT_F32},
     {"fc.bias.grad", "bias_grad", "fc", NULL, AT(gb), K, 1, AMPRT_F32},
@@ -268,7 +268,7 @@ static const char *describe(void) {
 #define PROGRAM(name, type, print, vars, n_vars, graph_table)                                      \
   {                                                                                                \
     AMPRT_ABI, name, "ampcc 0.1.0", "cpu", type, print, N, K, TOY_SIDE, TOY_SIDE, 1, vars, n_vars, \
-        graph_table, 3, sizeof(State), recipe, 6, .99, "the plan\n", "the precision\n",            \
+        graph_table, 3, sizeof(State), recipe, 6, .99, "the\004plan\n", "the precision\n",         \
         .describe = describe                                                                       \
   }
 const AmprtProgram toy_fp32 = PROGRAM("toy", "fp32", "abc", variables, 6, graphs);

@@ -77,8 +77,9 @@ static void backward(const AmprtRun *run, const void *args) {
     for (int k = 0; k < K; k++)
       sum += expf(a->logits[n * K + k]);
     for (int k = 0; k < K; k++) {
-      float d =
-          (expf(a->logits[n * K + k]) / sum - (k == a->label[n])) / N * (how->low ? s->scale : 1);
+      float d = (expf(a->logits[n * K + k]) / sum - (k == a->label[n])) / N;
+      if (how->low)
+        d = amprt_f16_to(amprt_f16_of(d * s->scale));
       a->gb[k] += d;
       for (int i = 0; i < P; i++)
         a->gw[k * P + i] += d * a->image[n * P + i];
@@ -132,7 +133,7 @@ static void update(const AmprtRun *run, const void *args) {
     mean += a->image[i] / (N * P);
   s->mean = .99f * s->mean + .01f * mean;
   if (how->low && ++s->good == 5) {
-    s->scale *= 2;
+    s->scale *= s->scale < 0x1p16f ? 2 : 1;
     s->good = 0;
   }
   s->step++;

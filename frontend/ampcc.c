@@ -140,11 +140,9 @@ int main(int argc, char **argv) {
     puts("ampcc " AMPCC_VERSION);
   } else if (options.text[OPT_list_passes]) {
     options_list_passes(stdout);
-  } else if (options.graphdef) {
-    status = tf_compat(arena, &options);
   } else {
     reproducer_install(&options);
-    status = compile(arena, &options);
+    status = options.graphdef ? tf_compat(arena, &options) : compile(arena, &options);
     reproducer_set_module(NULL);
   }
   arena_free(arena);

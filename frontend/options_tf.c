@@ -41,10 +41,6 @@ static bool read_compat(Options *options) {
   return true;
 }
 
-static bool is_for_graphdef(OptionId id) {
-  return option_info[id].group == GROUP_GRAPHDEF && id != OPT_amp_compat;
-}
-
 static bool check_graphdef(Options *options) {
   const char *report = options->text[OPT_tf_amp_report];
   options->graphdef = options->emit == EMIT_GRAPHDEF || report;
@@ -57,7 +53,7 @@ static bool check_graphdef(Options *options) {
     return false;
   }
   for (int i = 0; i < OPTION_COUNT && !options->graphdef; i++)
-    if (options->text[i] && is_for_graphdef((OptionId)i)) {
+    if (options->text[i] && option_info[i].group == GROUP_GRAPHDEF) {
       fprintf(stderr,
               "ampcc: --%s is for GraphDefs: give --emit=graphdef or --tf-amp-report=json\n",
               option_info[i].flag);

@@ -149,6 +149,12 @@ static bool wrong_value(const char *what, const char *takes, const char *value) 
   return false;
 }
 
+static void say(const Options *options, const char *name, const char *value, bool has_effect) {
+  if (!options->text[OPT_quiet])
+    fprintf(stderr, "ampcc: note: the environment says %s=%s%s\n", name, value,
+            has_effect ? "" : ", which has no effect");
+}
+
 static bool env_apply(Arena *arena, TfSettings *out, const Options *options) {
   for (int i = 0; i < N_KEYS; i++) {
     const Key *key = &keys[i];
@@ -159,10 +165,10 @@ static bool env_apply(Arena *arena, TfSettings *out, const Options *options) {
     bool good = setting_apply(arena, out, key, value);
     if (!good && key->kind != LEVEL)
       return wrong_value(name, "0, 1, true or false", value);
-    if (!options->text[OPT_quiet])
-      fprintf(stderr, "ampcc: note: the environment says %s=%s%s\n", name, value,
-              good ? "" : ", which has no effect");
+    say(options, name, value, good);
   }
+  if (getenv(PREFIX "LOG_PATH"))
+    say(options, PREFIX "LOG_PATH", getenv(PREFIX "LOG_PATH"), false);
   return true;
 }
 

@@ -94,6 +94,7 @@ def environment():
     expect(0, "No allowlist ops found", GOOD, **{PREFIX + "WHITELIST_REMOVE": "MatMul"})
     expect(0, "Converted 1/2", GOOD, "--amp-allowlist-add=MatMul", **allow)
     expect(0, "which has no effect", GOOD, **{PREFIX + "LEVEL": "EVERYTHING"})
+    expect(0, "LOG_PATH=/tmp, which has no effect", GOOD, **{PREFIX + "LOG_PATH": "/tmp"})
     expect(2, "SIMULATE_GPU takes 0, 1, true or false, not `yes`", GOOD, **{PREFIX + "SIMULATE_GPU": "yes"})
     expect(0, "No (suitable) GPUs detected", GOOD, "--gpu-arch=none")
     expect(0, "Converted 1/2", GOOD, "--gpu-arch=none", **{PREFIX + "SIMULATE_GPU": "True"})

@@ -95,7 +95,7 @@ static void print_in_full(const Explanation *e, FILE *out) {
       fprintf(out, "%d readers\n", cast->readers);
     else
       fprintf(out, "%d readers, kernel %" PRId64 "%s\n", cast->readers, cast->kernel,
-              cast->alone ? " of its own" : " with other code: no memory traffic of its own");
+              cast->alone ? " of its own" : ", shared with other code");
   }
   for (int f = 0; f < e->n_folds; f++)
     fprintf(out, "  folded  its cast to %s, %s, %" PRId64 " bytes: %s\n", e->fold[f].to,

@@ -120,7 +120,7 @@ static void describe(const AmprtWatch *watch, AmprtText *text) {
   if (watch->finding.found) {
     amprt_text_add(text, "first not finite: ");
     amprt_finding_text(&watch->finding, text);
-  } else if (watch->skipped) {
+  } else if (watch->skipped || watch->trap) {
     amprt_text_add(text, "run again, every result was finite");
   } else {
     amprt_text_add(text,

@@ -197,13 +197,25 @@ static void test_scale_too_large(void **state) {
 
 /* Without a finite test the loss is judged before anything changes; what only spoils a gradient
  * shows one step later, in a parameter. */
+static float mean_of(const char *name) {
+  AmprtTensors file;
+  float mean;
+  if (amprt_tensors_read(in_scratch(name), &file, &error))
+    fail_msg("%s", error.text);
+  memcpy(&mean, amprt_tensors_find(&file, "bn.running_mean")->data, sizeof mean);
+  amprt_tensors_free(&file);
+  return mean;
+}
+
 static void test_without_test(void **state) {
   (void)state;
+  run_status(&toy_fp32, "--data-dir=$ --model-dir=$/n --max-train-steps=9", 0);
   run_status(&toy_fp32,
              "--data-dir=$ --model-dir=$/m --max-train-steps=9 --inject=inf@3:loss_each[2]", 0);
   assert_said("loss is not finite in step 3, batch 3: first not finite: loss_each (softmax_xent of "
               "layer loss)");
   assert_null(strstr(caught, "batch 4"));
+  assert_true(mean_of("m/ckpt-9.safetensors") == mean_of("n/ckpt-9.safetensors"));
   run_status(&toy_fp32, "--data-dir=$ --max-train-steps=9 --model-dir= --inject=nan@3:fc.bias.grad",
              0);
   assert_said("in step 4, batch 4: first not finite: fc.bias (variable), F32: 0 Inf, 1 NaN");
@@ -228,6 +240,37 @@ static void test_repeated(void **state) {
   assert_null(strstr(first + 1, "first not finite"));
   assert_int_equal(count_log("m/log.jsonl", "\"event\":\"nonfinite\""), 100);
   assert_int_equal(count_log("m/log.jsonl", "\"makers\":\"exp of loss or log of loss\""), 100);
+}
+
+/* Files that say they are reproducers, with a batch that no program can have. */
+static void test_bad_reproducer(void **state) {
+  (void)state;
+  run_status(&toy_fp16, "--data-dir=$ --model-dir=$/m --trap=first-nonfinite --inject=nan@1:image",
+             1);
+  static const int32_t labels[][TOY_BATCH] = {{TOY_CLASSES}, {0, 1, 2, 3, -1}};
+  AmprtTensorOut out[16];
+  AmprtTensors file;
+  if (amprt_tensors_read(in_scratch("m/nonfinite-1.safetensors"), &file, &error))
+    fail_msg("%s", error.text);
+  AmprtMeta meta[16];
+  int n_meta = 0;
+  for (int i = 0; i < file.n_meta; i++)
+    if (strcmp(file.meta[i].key, "crc32")) /* the writer's own */
+      meta[n_meta++] = file.meta[i];
+  for (int c = 0; c < 3; c++) {
+    for (int i = 0; i < file.n_tensors; i++) {
+      const AmprtTensor *t = &file.tensor[i];
+      bool label = c < 2 && !strcmp(t->name, "label");
+      out[i] = (AmprtTensorOut){
+          t->name, t->dtype, t->rank, t->dim, label ? (const void *)labels[c] : t->data, 0};
+    }
+    if (amprt_tensors_write(in_scratch("bad.safetensors"), out, file.n_tensors, meta, n_meta,
+                            &error))
+      fail_msg("%s", error.text);
+    run_status(&toy_fp16, "--reproduce=$/bad.safetensors", 1);
+    assert_said(c < 2 ? "has no `label` of this program's" : "step 1, first not finite: image");
+  }
+  amprt_tensors_free(&file);
 }
 
 static void test_trap(void **state) {
@@ -346,6 +389,7 @@ int main(void) {
       RUN_TEST(test_scale_too_large),
       RUN_TEST(test_without_test),
       RUN_TEST(test_repeated),
+      RUN_TEST(test_bad_reproducer),
       RUN_TEST(test_trap),
       RUN_TEST(test_trap_state),
       RUN_TEST(test_histograms),

@@ -41,6 +41,36 @@ static bool read_compat(Options *options) {
   return true;
 }
 
+/* Does the option mean something for GraphDefs? */
+static bool fits_graphdef(OptionId id) {
+  static const OptionId both[] = {OPT_output, OPT_emit,  OPT_dtype,  OPT_amp_compat,
+                                  OPT_warn,   OPT_quiet, OPT_verbose};
+  for (size_t i = 0; i < sizeof both / sizeof both[0]; i++)
+    if (both[i] == id)
+      return true;
+  return option_info[id].group == GROUP_GRAPHDEF;
+}
+
+static bool not_for(const char *flag, const char *why) {
+  fprintf(stderr, "ampcc: --%s %s\n", flag, why);
+  return false;
+}
+
+static bool check_each(const Options *options) {
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    if (!options->text[i])
+      continue;
+    if (!options->graphdef && option_info[i].group == GROUP_GRAPHDEF)
+      return not_for(option_info[i].flag,
+                     "is for GraphDefs: give --emit=graphdef or --tf-amp-report=json");
+    if (options->graphdef && !fits_graphdef((OptionId)i))
+      return not_for(option_info[i].flag, "is for models, not for GraphDefs");
+  }
+  if (options->graphdef && options->overrides.n > 0)
+    return not_for(options->overrides.at[0].field->flag, "is for models, not for GraphDefs");
+  return true;
+}
+
 static bool check_graphdef(Options *options) {
   const char *report = options->text[OPT_tf_amp_report];
   options->graphdef = options->emit == EMIT_GRAPHDEF || report;
@@ -52,14 +82,11 @@ static bool check_graphdef(Options *options) {
     fputs("ampcc: a GraphDef is rewritten as TensorFlow does it: give --amp-compat=tf\n", stderr);
     return false;
   }
-  for (int i = 0; i < OPTION_COUNT && !options->graphdef; i++)
-    if (options->text[i] && option_info[i].group == GROUP_GRAPHDEF) {
-      fprintf(stderr,
-              "ampcc: --%s is for GraphDefs: give --emit=graphdef or --tf-amp-report=json\n",
-              option_info[i].flag);
-      return false;
-    }
-  return true;
+  if (report && options->text[OPT_emit] && options->emit != EMIT_GRAPHDEF) {
+    fputs("ampcc: --tf-amp-report goes with --emit=graphdef alone\n", stderr);
+    return false;
+  }
+  return check_each(options);
 }
 
 bool options_tf(Options *options) {

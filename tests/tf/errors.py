@@ -82,6 +82,9 @@ def usage():
         expect(2, text, GOOD, flag)
     expect(2, "--amp-mode takes a mode of that --dtype", GOOD, "--amp-mode=cuda", "--dtype=bf16")
     expect(1, "error[E223]: --fetch: no node is called `nope`", GOOD, "--fetch=y,nope")
+    for flag in ("--passes=dce", "--loss-scale=2", "--target=cpu", "--time-report", "--cc=gcc", "--batch-size=2"):
+        expect(2, flag.split("=")[0] + " is for models, not for GraphDefs", GOOD, flag)
+    expect(2, "--tf-amp-report goes with --emit=graphdef alone", GOOD, "--emit=ir")
     alone = subprocess.run([AMPCC, "mlp.pb", "--amp-level=UNSAFE_FORCE_ALL", "--amp-compat=tf"], capture_output=True, text=True)
     if alone.returncode != 2 or "--amp-level is for GraphDefs" not in alone.stderr:
         failed.append("for GraphDefs")

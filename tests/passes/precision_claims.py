@@ -99,6 +99,34 @@ def check_same_as_train(what, train, other):
             want(f"{what} {op} {name}", dtype, train.value[name][1])
 
 
+def check_skipped(what, graph):
+    """A skipped step changes the loss scale and nothing else: not the moving statistics either."""
+    updates = [re.match(r"  update %(\S+?), %\S+?(, %finite)?(?: \{.*)?$", line)
+               for line in graph.lines if line.startswith("  update ")]
+    want(f"{what} updates", len(updates) > 20 and all(updates), True)
+    free = sorted(hit[1] for hit in updates if hit and not hit[2])
+    want(f"{what} updates of skipped steps", free, ["good_steps", "loss_scale"])
+
+
+def check_stored(what, graph):
+    """What only low readers want is in memory in the low type: no f32 result has a place there whose
+    readers all cast it."""
+    readers = {}
+    for name, args in graph.args.items():
+        for arg in re.findall(r"%([\w.]+)", args.split("{")[0]):
+            readers.setdefault(arg, []).append(name)
+    seen = 0
+    for name, (op, dtype, dims) in graph.value.items():
+        place = re.search(r"at=\[(-?\d+)", graph.args[name])
+        if dtype != "f32" or op in ("variable", "input") or not place or int(place[1]) < 0:
+            continue
+        seen += 1
+        read = [graph.value[r][:2] for r in readers.get(name, [])]
+        if read and all(r[0] == "cast" and r[1] != "f32" for r in read):
+            bad.append(f"{what} {op} {name} {dims} is stored f32 for low readers only")
+    want(f"{what} f32 results with a place", seen > 5, True)
+
+
 def without_reasons(text):
     return re.sub(r',? ?(why|from|to)="[^"]*"', "", text).replace(" {}", "")
 
@@ -114,6 +142,10 @@ def check_model(ampcc, pb, model, dtype):
             check_same_as_train(what, module["train"], graph)
         check_named(what, module["train"], model, dtype, passes)
         check_outputs(what, module["train"], module["eval"], model[1], model[2])
+        if not passes:
+            check_stored(what, module["train"])
+        if dtype == "fp16":
+            check_skipped(what, module["train"])
         if passes:
             check_classes(what, module["train"], dtype)
             again = run_text(ampcc, text, "--passes=amp", f"--dtype={dtype}")

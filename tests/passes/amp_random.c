@@ -102,11 +102,27 @@ static bool chain_is_linked(const Explanation *e) {
   return true;
 }
 
+/* Is a T operand of it made by a deny op, with nothing but a cast in between? */
+static bool reads_danger(const CompileOptions *options, const Node *node) {
+  for (int a = 0; a < node->n_args; a++) {
+    const Node *maker = node->arg[a]->node;
+    if (maker->op == OP_CAST)
+      maker = maker->arg[0]->node;
+    if (amp_is_t(node, a) && class_of(options, maker) == AMP_DENY &&
+        !rule_for(options->rules, maker))
+      return true;
+  }
+  return false;
+}
+
 static void check_low(uint64_t seed, const CompileOptions *options, const Explanation *e) {
   const char *rule = e->reason.rule;
   bool own = class_of(options, e->node) == AMP_ALLOW && !strcmp(rule, "own");
   if (class_of(options, e->node) == AMP_DENY && !asks(options, e->node, SAYS_LOW))
     fail(seed, "a deny op is low:", e->node);
+  if (class_of(options, e->node) == AMP_INFER && reads_danger(options, e->node) &&
+      !asks(options, e->node, SAYS_LOW) && strcmp(rule, "typed"))
+    fail(seed, "low right behind a deny op:", e->node);
   if (asks(options, e->node, SAYS_F32))
     fail(seed, "low though f32 was asked for:", e->node);
   if (own || (asks(options, e->node, SAYS_LOW) && !strcmp(rule, "asked")) || !strcmp(rule, "typed"))

@@ -73,6 +73,8 @@ bool dynamic_scale_parse(CompileOptions *compile, const char *text) {
     if (!*text)
       break;
   }
+  /* 1/scale must stay finite, or zero gradients would become NaN behind the finite test */
+  compile->scale_min = fmax(compile->scale_min, FLT_MIN);
   if (compile->scale_min <= compile->scale_init && compile->scale_init <= compile->scale_max)
     return true;
   fprintf(stderr, "ampcc: --loss-scale: init=%g does not lie between min=%g and max=%g\n",

@@ -81,7 +81,7 @@ WARNING = ("warning: the fixed loss scale %s has no finite test, as in TensorFlo
 # Settings of the dynamic scale: what the graph then says, or the message.
 SETTINGS = [
     ("dynamic", "32768.0 growth=2.0, backoff=0.5, interval=2000, min=1.0, max=inf"),
-    ("dynamic:init=65536,min=0", "65536.0 growth=2.0, backoff=0.5, interval=2000, min=0.0, max=inf"),
+    ("dynamic:init=65536,min=0", "65536.0 growth=2.0, backoff=0.5, interval=2000, min=1.1754943508222875e-38, max=inf"),
     ("dynamic:init=4,growth=3,interval=2,backoff=0.25,min=0.5,max=1e6",
      "4.0 growth=3.0, backoff=0.25, interval=2, min=0.5, max=1e+06"),
     ("dynamic:max=inf", "32768.0 growth=2.0, backoff=0.5, interval=2000, min=1.0, max=inf"),

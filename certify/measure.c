@@ -63,8 +63,7 @@ Error error_of(const double *got, const double *want, int64_t n, DType dtype, DT
   return e;
 }
 
-/* How far x is from all that would be rounded to `got`. */
-static double beyond(double got, double x, DType dtype) {
+double excess_of(double got, double x, DType dtype) {
   if (same_special(got, x))
     return 0;
   if (isnan(got) || isnan(x) || isinf(x))
@@ -86,7 +85,7 @@ Drift drift_of(const double *got, const double *want, int64_t n, DType dtype) {
     if (got[i] == rounded || same_special(got[i], rounded))
       continue;
     d.other++;
-    d.ulp = fmax(d.ulp, ratio(beyond(got[i], want[i], dtype), place(at, DT_F32, DT_F32)));
+    d.ulp = fmax(d.ulp, ratio(excess_of(got[i], want[i], dtype), place(at, DT_F32, DT_F32)));
     double steps = fabs(got[i] - rounded) / place(at, dtype, dtype);
     d.steps = fmax(d.steps, steps < INFINITY ? steps : INFINITY);
   }

@@ -26,6 +26,9 @@ typedef struct Drift {
  * `unit`'s precision in dtype's range. */
 Error error_of(const double *got, const double *want, int64_t n, DType dtype, DType unit);
 Drift drift_of(const double *got, const double *want, int64_t n, DType dtype);
+/* How far x is from all that rounds to `got`, a number of `dtype`: 0 where `got` is x correctly
+ * rounded, Inf where only one is NaN. */
+double excess_of(double got, double x, DType dtype);
 void error_add(Error *sum, const Error *one); /* the worst of both */
 void drift_add(Drift *sum, const Drift *one);
 

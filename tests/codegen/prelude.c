@@ -2,6 +2,7 @@
  * the elementary functions, every conversion of 16-bit floats, sums that lose nothing. Built twice,
  * for the oldest machine and for AVX2 with F16C: the bits are the same everywhere. */
 #include "codegen/cpu/prelude.h"
+
 #include "codegen/cpu/prelude_math.h"
 #include "ir/eval/eval.h"
 
@@ -86,6 +87,26 @@ static void check_round(float x) {
     fail("to_bf16", (double)x, (double)amp_from_bf16(amp_to_bf16(x)), bf16);
 }
 
+/* A float half way between two 16-bit ones, and its neighbours. */
+static void check_half(float low, float high) {
+  float half = (float)(((double)low + (double)high) / 2);
+  for (int sign = -1; sign <= 1; sign += 2) {
+    check_round((float)sign * nextafterf(half, 0));
+    check_round((float)sign * half);
+    check_round((float)sign * nextafterf(half, INFINITY));
+  }
+}
+
+static void check_halves(void) {
+  for (uint16_t u = 0; u < 0x7c00; u++)
+    check_half(amp_from_f16(u), u == 0x7bff ? 0x1p16f : amp_from_f16((uint16_t)(u + 1)));
+  for (uint16_t u = 0; u < 0x7f7f; u++)
+    check_half(amp_from_bf16(u), amp_from_bf16((uint16_t)(u + 1)));
+  check_round(0x1.fefffep127f); /* below, at and above the half way to bf16's Inf */
+  check_round(0x1.ffp127f);
+  check_round(0x1.ff0002p127f);
+}
+
 /* Blocks of every length, so that the vector part and the rest both occur. */
 static void check_blocks(void) {
   enum { MOST = 21 };
@@ -162,8 +183,7 @@ int main(void) {
     for (int k = 0; k < 4; k++)
       check_function(k, x);
   }
-  for (uint32_t u = 0; u < 65536; u++) /* ties of f16 */
-    check_round(amp_from_f16((uint16_t)u) * (1.0f + 0x1p-11f));
+  check_halves();
   check_blocks();
   check_stats();
   if (hash != 0x1e32d8709b51e9d2u) {

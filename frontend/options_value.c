@@ -127,6 +127,7 @@ static bool check_target(const Options *options) {
 bool options_interpret(Options *options) {
   if (options->text[OPT_print_after_all])
     options->text[OPT_print_after] = "all";
+  options->compile.unfused = options->text[OPT_no_fuse] != NULL;
   return check_target(options) && read_dtype(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
          read_excess(options) && read_output(options) && read_certify(options) &&

@@ -111,9 +111,11 @@ bool pass_fuse(PassContext *context, Graph *graph) {
   fuse_prepare(graph);
   Fusion *fusion = fusion_new(context->scratch, graph, context->target);
   join_updates(fusion);
-  stage_join_mains(fusion);
-  join_loops(fusion);
-  join_rows(fusion);
+  if (!context->options->unfused) {
+    stage_join_mains(fusion);
+    join_loops(fusion);
+    join_rows(fusion);
+  }
   stage_number(fusion);
   size_t n = (size_t)fusion->depend->n + 1;
   Kernel *kernel = arena_alloc(context->scratch, n * sizeof *kernel);

@@ -47,6 +47,7 @@ typedef struct CompileOptions {
   ExcessPrecision excess;
   AmpCompat amp_compat;
   bool bf16_2_15; /* with AMP_TF_A: bfloat16 by the lists of TensorFlow 2.15 */
+  bool unfused;   /* a kernel for each op, so that every result can be looked at */
 } CompileOptions;
 
 void compile_options_default(CompileOptions *options);

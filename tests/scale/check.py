@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""check.py AMPCC CASE...: compiled programs keep to stored loss-scale traces (traces.txt, made by record.py).
+
+  NAME      5,000 steps: which are skipped is injected; the scale after each, the step count and the state at the end
+            are those of the trace. Stopped in the middle and resumed, the run ends in the same bytes
+  traceless a run with many skipped steps ends in the same parameters, slots, statistics and step as one with none
+"""
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+import traces
+
+AMPCC = os.path.abspath(sys.argv[1])
+HERE = os.path.dirname(os.path.abspath(__file__))
+BATCH = 4
+RESUME_AT = 2345 # batches
+
+
+def run(*args):
+    done = subprocess.run(list(args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        sys.exit("%s: status %d\n%s" % (" ".join(args)[:500], done.returncode, done.stdout[-2000:]))
+
+
+def build(name, *flags):
+    run(AMPCC, os.path.join(HERE, "small.pbtxt"), "-o", name, *flags)
+    return "./" + name
+
+
+def inject(steps):
+    """Inf in one pixel of the batches of bad steps."""
+    bad = ",".join("inf@%d:image" % i for i, good in enumerate(steps) if not good)
+    return ["--inject=" + bad] if bad else []
+
+
+def train(program, folder, batches, steps, *flags):
+    run(program, "--use-synthetic-data", "--synthetic-examples=%d" % (BATCH * len(steps)), "--model-dir=" + folder,
+        "--train-epochs=%.9g" % (batches / len(steps)), "--epochs-between-evals=%d" % len(steps), "--log-every=1",
+        "--max-skipped-steps=0", "--threads=1", "--quiet", *inject(steps), *flags)
+
+
+def log(folder):
+    with open(os.path.join(folder, "log.jsonl")) as lines:
+        return [event for event in map(json.loads, lines) if event["event"] == "train"]
+
+
+def newest(folder):
+    names = [name for name in os.listdir(folder) if name.endswith(".safetensors")]
+    return os.path.join(folder, max(names, key=lambda name: int(name.split("-")[1].split(".")[0])))
+
+
+def tensors(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    body = data[8 + size:]
+    return {name: body[slice(*entry["data_offsets"])] for name, entry in header.items() if name != "__metadata__"}
+
+
+def check(what, condition, *shown):
+    print("%-60s %s" % (what, "ok" if condition else "FAILED " + " ".join(map(str, shown))))
+    return bool(condition)
+
+
+def first_difference(got, want):
+    return next(((i, g, w) for i, (g, w) in enumerate(zip(got, want)) if g != w), None)
+
+
+def trace(name):
+    case = traces.read(os.path.join(HERE, "traces.txt"))[name]
+    steps, settings = case["steps"], case["settings"]
+    # fp32 has the range for the largest scales; the op and all its state are the same in every type
+    program = build(name, "--dtype=fp32", "--loss-scale=dynamic" + (settings and ":" + settings))
+    train(program, "whole", len(steps), steps)
+    events = log("whole")
+    good = check(name + ": as many steps", len(events) == len(steps) == traces.STEPS, len(events))
+    skipped = [not event["skipped_steps"] for event in events]
+    good &= check(name + ": skipped what was bad", skipped == steps, first_difference(skipped, steps))
+    scales = ["%.9g" % event["loss_scale"] for event in events]
+    want = ["%.9g" % scale for scale in case["scales"]]
+    good &= check(name + ": scale after each step", scales == want, first_difference(scales, want))
+    counts = [event["step"] for event in events]
+    want = [sum(steps[:i + 1]) for i in range(len(steps))]
+    good &= check(name + ": skipped steps do not count", counts == want, first_difference(counts, want))
+    state = tensors(newest("whole"))
+    good_steps = struct.unpack("<i", state["good_steps"])[0]
+    good &= check(name + ": good steps at the end", good_steps == case["good_steps"], good_steps)
+    train(program, "parts", RESUME_AT, steps)
+    train(program, "parts", len(steps), steps, "--resume")
+    with open(newest("whole"), "rb") as whole, open(newest("parts"), "rb") as parts:
+        good &= check(name + ": resumed after step %d" % RESUME_AT, whole.read() == parts.read())
+    return good
+
+
+def traceless():
+    """The scale is held, so that the good steps of both runs are the same; synthetic data is one batch."""
+    good = True
+    draw = random.Random(7)
+    steps = [draw.random() < 0.6 for _ in range(100)]
+    n = sum(steps)
+    for dtype in ("fp16", "bf16"):
+        program = build("held_" + dtype, "--dtype=" + dtype, "--loss-scale=dynamic:init=64,min=64,max=64")
+        train(program, dtype + "_bad", len(steps), steps)
+        train(program, dtype + "_good", n, [True] * n)
+        bad, clean = tensors(newest(dtype + "_bad")), tensors(newest(dtype + "_good"))
+        bad.pop("good_steps"), clean.pop("good_steps")
+        differ = [name for name in clean if bad.get(name) != clean[name]]
+        good &= check("%s: %d skipped steps leave no trace" % (dtype, 100 - n), bad.keys() == clean.keys() and not differ,
+                      differ)
+        moved = log(dtype + "_good")[0]["loss"] > log(dtype + "_good")[-1]["loss"]
+        good &= check(dtype + ": the others do", moved)
+    return good
+
+
+def main():
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for case in sys.argv[2:]:
+            good &= traceless() if case == "traceless" else trace(case)
+            for name in ("whole", "parts"):
+                subprocess.run(["rm", "-rf", name], check=True)
+        os.chdir("/")
+    return 0 if good else 1
+
+
+sys.exit(main())

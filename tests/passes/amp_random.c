@@ -6,7 +6,8 @@
  *     could be low and is not has a reason, too
  *   - no cast has the type that it casts; the graph verifies, prints and parses
  *   - evaluated with every result rounded, no value is further from the f32 graph's in exact
- *     arithmetic than its own rounding steps allow; after fold-casts as well */
+ *     arithmetic than its own rounding steps allow; after fold-casts as well
+ *   - folds that are called exact change no bit of any value */
 #include "codegen/codegen.h"
 #include "passes/explain.h"
 #include "passes/precision_rules.h"
@@ -19,7 +20,7 @@
 
 static struct {
   int graphs, failed;
-  int64_t compared, known, low, high, casts, rules, folded;
+  int64_t compared, known, low, high, casts, rules, folded, bits;
 } total;
 
 static void fail(uint64_t seed, const char *what, const Node *node) {
@@ -209,9 +210,31 @@ static void check_parses(uint64_t seed, const Module *module) {
 
 /* ---- values ---- */
 
-static void check_values(uint64_t seed, const char *when, const Graph *graph, EvalEnv *env,
-                         EvalEnv *exact) {
+/* An exact fold leaves every value what it was, to the bit, or rounds it where the op that makes it
+ * is done in the low type now. */
+static void check_bits(uint64_t seed, const Node *node, const EvalTensor *before,
+                       const EvalTensor *now) {
+  for (int64_t k = 0; before && k < type_count(now->type); k++) {
+    double want = eval_round(before->v[k], now->type.dtype);
+    total.bits++;
+    if (want != now->v[k] && !(isnan(want) && isnan(now->v[k]))) {
+      fail(seed, "an exact fold changed a value:", node);
+      return;
+    }
+  }
+}
+
+static void put(EvalEnv *env, const char *name, const EvalTensor *value) {
+  EvalTensor *to = eval_env_set(env, name, value->type);
+  memcpy(to->v, value->v, (size_t)type_count(value->type) * sizeof(double));
+}
+
+/* Every value of the graph by name, each result rounded; within its bound from `exact`, and equal
+ * to what it is in `same` (NULL: not compared). */
+static EvalEnv *check_values(Arena *into, uint64_t seed, const char *when, const Graph *graph,
+                             EvalEnv *env, EvalEnv *exact, EvalEnv *same) {
   Arena *arena = arena_new();
+  EvalEnv *rounded = eval_env_new(into);
   Bounded **all = bound_graph(arena, graph, env);
   for (int i = 0; i < graph->n_nodes; i++)
     for (int r = 0; r < graph->node[i]->n_results; r++) {
@@ -221,6 +244,9 @@ static void check_values(uint64_t seed, const char *when, const Graph *graph, Ev
       if (!want || is_state || !dtype_info[value->type.dtype].is_float)
         continue;
       const Bounded *got = &all[i][r];
+      put(rounded, value->name, &got->value);
+      if (same)
+        check_bits(seed, graph->node[i], eval_env_get(same, value->name), &got->value);
       for (int64_t k = 0; k < type_count(value->type); k++) {
         total.compared++;
         if (isinf(got->error[k]))
@@ -235,6 +261,7 @@ static void check_values(uint64_t seed, const char *when, const Graph *graph, Ev
       }
     }
   arena_free(arena);
+  return rounded;
 }
 
 /* ---- one graph ---- */
@@ -282,7 +309,8 @@ static void check_graph(uint64_t seed) {
   run("amp", &context);
   check_reasons(seed, &options, graph);
   check_casts(seed, graph, exact);
-  check_values(seed, "after amp beyond its bound:", graph, env, exact);
+  EvalEnv *rounded =
+      check_values(arena, seed, "after amp beyond its bound:", graph, env, exact, NULL);
   char *once = text_of(module);
   run("amp", &context);
   char *twice = text_of(module);
@@ -293,7 +321,8 @@ static void check_graph(uint64_t seed) {
   run("fold-casts", &context);
   total.folded += precision_totals(graph).folded_exact;
   check_casts(seed, graph, NULL);
-  check_values(seed, "after fold-casts beyond its bound:", graph, env, exact);
+  check_values(arena, seed, "after fold-casts beyond its bound:", graph, env, exact,
+               options.excess == EXCESS_EXACT ? rounded : NULL);
   check_parses(seed, module);
   if (diag.n_errors)
     fail(seed, "an error was reported", NULL);
@@ -309,12 +338,12 @@ int main(int argc, char **argv) {
   for (uint64_t seed = first; seed < first + n; seed++)
     check_graph(seed);
   printf("%d graphs, %d failures: %lld low ops, %lld f32, %lld casts, %lld folded, %lld rules; "
-         "%lld of %lld values with a bound\n",
+         "%lld of %lld values with a bound, %lld to the bit\n",
          total.graphs, total.failed, (long long)total.low, (long long)total.high,
          (long long)total.casts, (long long)total.folded, (long long)total.rules,
-         (long long)total.known, (long long)total.compared);
+         (long long)total.known, (long long)total.compared, (long long)total.bits);
   /* Without these the checks would say little. */
-  bool strong =
-      total.low > total.high / 4 && total.casts > total.graphs && total.known > total.compared / 2;
+  bool strong = total.low > total.high / 4 && total.casts > total.graphs &&
+                total.known > total.compared / 2 && total.bits > total.compared / 10;
   return total.failed || !strong;
 }

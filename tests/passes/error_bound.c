@@ -208,6 +208,10 @@ static void round_result(Bounded *b) {
   DType dtype = b->value.type.dtype;
   for (int64_t i = 0; i < type_count(b->value.type); i++) {
     double raw = b->value.v[i], y = eval_round(raw, dtype), step = rounding_step(raw, dtype);
+    if (dtype_info[dtype].low) { /* as kernels do: computed in f32, then rounded */
+      y = eval_round(eval_round(raw, DT_F32), dtype);
+      step += rounding_step(raw, DT_F32);
+    }
     CHECK(!isfinite(y) || fabs(y - raw) <= step, "%.17g rounds to %.17g in %s", raw, y,
           dtype_info[dtype].name);
     b->value.v[i] = y;

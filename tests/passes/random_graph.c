@@ -119,6 +119,8 @@ static void add_cast_or_const(Builder *b) {
   int shape = random_below(b->random, 2) ? ROWS : IMAGE;
   if (random_below(b->random, 2)) {
     Value *low = graph_cast(b->graph, any(b, shape), b->low, "low");
+    if (random_below(b->random, 3) == 0)
+      low = graph_cast(b->graph, low, b->low == DT_F16 ? DT_BF16 : DT_F16, "other");
     keep(b, shape, graph_cast(b->graph, low, DT_F32, "wide"));
   } else {
     double x = 0.1 * (1 + random_below(b->random, 9));

@@ -142,12 +142,45 @@ static void copy_parameter(const Node *node, EvalTensor *results) {
          (size_t)type_count(results[last].type) * sizeof *results[last].v);
 }
 
+/* Products and sums: ops that without signs give the sums of magnitudes of their terms. */
+static bool sums_terms(const Node *node) {
+  GenClass gen = op_info[node->op].gen;
+  return gen == GEN_CONV || gen == GEN_MATMUL || node->op == OP_BIAS_GRAD ||
+         node->op == OP_REDUCE_SUM || node->op == OP_REDUCE_MEAN || node->op == OP_AVG_POOL;
+}
+
+/* The first result of the node if no operand had a sign; NULL where that says nothing. */
+static const double *terms_of(Arena *arena, const Node *node, const EvalTensor *args) {
+  if (!sums_terms(node))
+    return NULL;
+  EvalTensor *bare = arena_alloc(arena, (size_t)node->n_args * sizeof *bare), terms[MAX_RESULTS];
+  for (int i = 0; i < node->n_args; i++) {
+    int64_t n = type_count(args[i].type);
+    bare[i] = (EvalTensor){args[i].type, arena_alloc(arena, (size_t)(n + 1) * sizeof(double))};
+    for (int64_t k = 0; k < n; k++)
+      bare[i].v[k] = fabs(args[i].v[k]);
+  }
+  eval_node(node, bare, terms, arena);
+  return terms[0].v;
+}
+
+/* Compares what was stored, and leaves it in `result` for those who read it. */
+static void measure_code(Finding *finding, const Node *node, const EvalTensor *args,
+                         EvalTensor *result) {
+  Arena *arena = arena_new();
+  int64_t n = finding->stored->n;
+  double *got = arena_alloc(arena, (size_t)(n + 1) * sizeof *got);
+  dump_read(finding->stored, got);
+  finding->code = drift_of(got, result->v, terms_of(arena, node, args), n, result->type.dtype);
+  memcpy(result->v, got, (size_t)n * sizeof *got);
+  arena_free(arena);
+}
+
 static void visit_code(void *context, const Node *node, const EvalTensor *args,
                        EvalTensor *results) {
   Run *run = context;
   const OpInfo *op = &op_info[node->op];
   bool blurred = any_blurred(run, node);
-  (void)args;
   for (int r = 0; r < node->n_results; r++) {
     Value *value = node->result[r];
     Finding *finding = run->finding[place_of(value)];
@@ -161,13 +194,8 @@ static void visit_code(void *context, const Node *node, const EvalTensor *args,
                                                   op->gen != GEN_CONST && !selects(node->op));
       continue;
     }
-    Arena *arena = arena_new();
-    double *got = arena_alloc(arena, (size_t)finding->stored->n * sizeof *got + 1);
-    dump_read(finding->stored, got);
     finding->blurred = blurred;
-    finding->code = drift_of(got, results[r].v, finding->stored->n, value->type.dtype);
-    memcpy(results[r].v, got, (size_t)finding->stored->n * sizeof *got);
-    arena_free(arena);
+    measure_code(finding, node, args, &results[r]);
   }
 }
 
@@ -207,13 +235,12 @@ static DType narrowest(const Certificate *certificate) {
   return DT_F32;
 }
 
-static bool is_skipped(Arena *arena, const Dump *dump) {
+bool step_was_skipped(const Dump *dump) {
   const DumpTensor *finite = dump_find(dump, "finite");
-  if (!finite || finite->n != 1)
-    return false;
-  double *is = arena_alloc(arena, sizeof *is);
-  dump_read(finite, is);
-  return *is == 0;
+  double is = 1;
+  if (finite && finite->n == 1)
+    dump_read(finite, &is);
+  return is == 0;
 }
 
 Certificate *certify(Arena *arena, Graph *graph, Graph *exact, const Dump *dump) {
@@ -225,7 +252,7 @@ Certificate *certify(Arena *arena, Graph *graph, Graph *exact, const Dump *dump)
              .finding = arena_alloc(arena, places * sizeof *run.finding),
              .blurred = arena_alloc(arena, places),
              .rounds = true};
-  run.out->skipped = is_skipped(arena, dump);
+  run.out->skipped = step_was_skipped(dump);
   list_findings(&run);
   run.unit = run.out->unit = narrowest(run.out);
   graph_walk(graph, &(Visitor){read_source, visit_code, &run});

@@ -35,6 +35,8 @@ typedef struct Certificate {
 /* `graph` is @train as it became code, `exact` that of the f32 model, both planned. Marks of both
  * are changed. */
 Certificate *certify(Arena *arena, Graph *graph, Graph *exact, const Dump *dump);
+/* Were its gradients not finite, so that it updated nothing but the loss scale? */
+bool step_was_skipped(const Dump *dump);
 /* The largest model error (norm); Inf if a number was lost. */
 double certificate_worst(const Certificate *certificate);
 /* Multiplications of one step's forward pass: says how long the evaluator will take. */
@@ -45,7 +47,8 @@ typedef struct CertificateHead { /* what it is about */
   const char *model, *dtype;
   int64_t batch, own_batch; /* of the certified step; of the program */
   int64_t seed;
-  double max_error; /* NaN: none given */
+  double scale, own_scale; /* loss scale, likewise */
+  double max_error;        /* NaN: none given */
 } CertificateHead;
 void certificate_print(const Certificate *certificate, const CertificateHead *head, FILE *out);
 void certificate_json(Arena *arena, const Certificate *certificate, const CertificateHead *head,

@@ -77,16 +77,18 @@ double excess_of(double got, double x, DType dtype) {
   return fmax(0, fabs(x - got) - half);
 }
 
-Drift drift_of(const double *got, const double *want, int64_t n, DType dtype) {
+Drift drift_of(const double *got, const double *want, const double *terms, int64_t n, DType dtype) {
   double size = root_mean_square(want, n);
   Drift d = {.n = n};
   for (int64_t i = 0; i < n; i++) {
     double rounded = eval_round(want[i], dtype), at = fmax(fabs(want[i]), size);
+    if (terms && isfinite(terms[i]))
+      at = fmax(at, fabs(terms[i]));
     if (got[i] == rounded || same_special(got[i], rounded))
       continue;
     d.other++;
     d.ulp = fmax(d.ulp, ratio(excess_of(got[i], want[i], dtype), place(at, DT_F32, DT_F32)));
-    double steps = fabs(got[i] - rounded) / place(at, dtype, dtype);
+    double steps = fabs(got[i] - rounded) / place(fmax(fabs(want[i]), size), dtype, dtype);
     d.steps = fmax(d.steps, steps < INFINITY ? steps : INFINITY);
   }
   return d;

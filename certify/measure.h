@@ -25,7 +25,9 @@ typedef struct Drift {
 /* `got` holds numbers of `dtype`; n of each. NaN where both have it is no error. Units are those of
  * `unit`'s precision in dtype's range. */
 Error error_of(const double *got, const double *want, int64_t n, DType dtype, DType unit);
-Drift drift_of(const double *got, const double *want, int64_t n, DType dtype);
+/* `terms`, unless NULL, are the sums of magnitudes of what was added up: f32's rounding errors are
+ * of that size. */
+Drift drift_of(const double *got, const double *want, const double *terms, int64_t n, DType dtype);
 /* How far x is from all that rounds to `got`, a number of `dtype`: 0 where `got` is x correctly
  * rounded, Inf where only one is NaN. */
 double excess_of(double got, double x, DType dtype);

@@ -98,6 +98,9 @@ static void print_head(Arena *arena, const Certificate *certificate, const Certi
   if (head->batch != head->own_batch)
     fprintf(out, "(compiled again for this batch; the program's own has %" PRId64 ")\n",
             head->own_batch);
+  if (head->scale != head->own_scale)
+    fprintf(out, "(loss scale %g: gradients overflow at the program's first, %g)\n", head->scale,
+            head->own_scale);
   if (certificate->skipped)
     fputs("the gradients were not finite: the step was skipped, and updates are not certified\n",
           out);
@@ -183,6 +186,8 @@ void certificate_json(Arena *arena, const Certificate *certificate, const Certif
   json_object_set_new(json, "batch", json_integer(head->batch));
   json_object_set_new(json, "own_batch", json_integer(head->own_batch));
   json_object_set_new(json, "seed", json_integer(head->seed));
+  json_object_set_new(json, "loss_scale", number(head->scale));
+  json_object_set_new(json, "own_loss_scale", number(head->own_scale));
   json_object_set_new(json, "unit", json_string(dtype_info[certificate->unit].name));
   json_object_set_new(json, "skipped", json_boolean(certificate->skipped));
   if (!isnan(head->max_error))

@@ -19,6 +19,7 @@ static const double affordable = 1e9; /* multiplications of a forward pass */
 typedef struct Certifying {
   Arena *arena;
   const Options *options;
+  Options chosen; /* the same for another batch and loss scale */
   Diag *diag;
   int64_t own_batch, batch;
   Module *module, *exact; /* as it became code; the f32 model */
@@ -84,10 +85,9 @@ static Module *compile_quietly(const Certifying *c, Options options) {
 static bool make_modules(Certifying *c) {
   if (!choose_batch(c))
     return false;
-  Options options =
-      c->batch == c->own_batch ? *c->options : with_batch(c->arena, c->options, c->batch);
-  c->module = compile_quietly(c, options);
-  c->exact = c->module ? compile_quietly(c, as_f32(&options)) : NULL;
+  c->chosen = c->batch == c->own_batch ? *c->options : with_batch(c->arena, c->options, c->batch);
+  c->module = compile_quietly(c, c->chosen);
+  c->exact = c->module ? compile_quietly(c, as_f32(&c->chosen)) : NULL;
   return c->exact != NULL;
 }
 
@@ -159,12 +159,9 @@ static bool write_json(const Certifying *c, const Certificate *certificate,
 static int report(const Certifying *c, const Certificate *certificate) {
   static const char *const dtype[] = {[DT_F32] = "fp32", [DT_F16] = "fp16", [DT_BF16] = "bf16"};
   double worst = certificate_worst(certificate), most = c->options->max_error;
-  const CertificateHead head = {c->module->recipe->name,
-                                dtype[c->options->compile.dtype],
-                                c->batch,
-                                c->own_batch,
-                                SEED,
-                                most};
+  const CertificateHead head = {
+      c->module->recipe->name,      dtype[c->options->compile.dtype], c->batch, c->own_batch, SEED,
+      c->chosen.compile.scale_init, c->options->compile.scale_init,   most};
   if (!c->options->text[OPT_quiet])
     certificate_print(certificate, &head, strcmp(c->options->output, "-") ? stdout : stderr);
   if (!write_json(c, certificate, &head))
@@ -176,13 +173,34 @@ static int report(const Certifying *c, const Certificate *certificate) {
   return INPUT;
 }
 
+/* A step that overflows says little, and the program would soon take one with a smaller scale. */
+static bool lower_scale(Certifying *c) {
+  CompileOptions *compile = &c->chosen.compile;
+  const Graph *graph = c->module->graph[0];
+  if (!graph_find(graph, "good_steps") || compile->scale_init / 16 < compile->scale_min)
+    return false; /* the scale is fixed, or at its end */
+  compile->scale_init /= 16;
+  c->module = compile_quietly(c, c->chosen);
+  return c->module != NULL;
+}
+
+/* Returns an exit status; 0: the dump is open. */
+static int make_step(Certifying *c, Dump *dump) {
+  for (;;) {
+    if (!build_step(c) || !run_step(c) || !dump_open(c->arena, file_of(c, "dump"), dump))
+      return ENVIRONMENT;
+    if (!step_was_skipped(dump) || !lower_scale(c))
+      return c->module ? 0 : INPUT;
+    dump_close(dump);
+  }
+}
+
 static int run_and_report(Certifying *c) {
   Dump dump;
-  if (!build_step(c) || !run_step(c) || !dump_open(c->arena, file_of(c, "dump"), &dump))
-    return ENVIRONMENT;
-  const Certificate *certificate =
-      certify(c->arena, c->module->graph[0], c->exact->graph[0], &dump);
-  int status = report(c, certificate);
+  int status = make_step(c, &dump);
+  if (status)
+    return status;
+  status = report(c, certify(c->arena, c->module->graph[0], c->exact->graph[0], &dump));
   dump_close(&dump);
   return status;
 }

@@ -207,7 +207,9 @@ static double element(DType dtype, const char *name, int64_t i) {
     return 0;
   case 's': /* scale, shift */
     return name[1] == 'c' ? 1.2345678806304932 : -0.3456789255142212;
-  default: /* yes, w */
+  case 'w': /* the number after 1, so that most products must be rounded */
+    return dtype == DT_F16 ? 1 + 0x1p-10 : 1 + 0x1p-7;
+  default: /* yes */
     return 1;
   }
 }

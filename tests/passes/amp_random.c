@@ -128,8 +128,11 @@ static void check_low(uint64_t seed, const CompileOptions *options, const Explan
     fail(seed, "low though f32 was asked for:", e->node);
   if (own || (asks(options, e->node, SAYS_LOW) && !strcmp(rule, "asked")) || !strcmp(rule, "typed"))
     return;
-  bool between = !strcmp(rule, "between");
-  if (!between && strcmp(rule, "follows") && strcmp(rule, "next-to"))
+  AmpClass class = class_of(options, e->node);
+  bool between = !strcmp(rule, "between") && class != AMP_DENY;
+  bool follows = !strcmp(rule, "follows") && class == AMP_INFER;
+  bool joins = !strcmp(rule, "next-to") && class == AMP_CLEAR;
+  if (!between && !follows && !joins)
     fail(seed, "low without a reason:", e->node);
   else if (e->at == 0 || !has_root(options, e->graph, e->chain[0], false) ||
            (between && !has_root(options, e->graph, e->chain[e->n_chain - 1], false)))

@@ -125,8 +125,9 @@ AmpReason amp_reason(const char *why) {
   const char *text = strchr(why, ':');
   if (!text || strcspn(why, ";") < (size_t)(text - why))
     return own;
+  text += 1 + strspn(text + 1, " ");
   for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-    if (strncmp(text + 2, reasons[i].start, strlen(reasons[i].start)) == 0)
+    if (strncmp(text, reasons[i].start, strlen(reasons[i].start)) == 0)
       return reasons[i].reason;
   return (AmpReason){"other", "as the text says"};
 }

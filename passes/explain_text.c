@@ -4,7 +4,35 @@
 
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- onto a terminal ---- */
+
+/* Names come from strangers' models: reports are written to memory first, and their control
+ * characters come out visible. */
+typedef struct Draft {
+  FILE *file;
+  char *text;
+  size_t size;
+} Draft;
+
+static FILE *draft_open(Draft *draft) {
+  *draft = (Draft){.text = NULL};
+  draft->file = open_memstream(&draft->text, &draft->size);
+  CHECK(draft->file, "out of memory");
+  return draft->file;
+}
+
+static void draft_close(Draft *draft, FILE *out) {
+  fclose(draft->file);
+  for (const char *c = draft->text; *c; c++)
+    if (((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f)
+      fprintf(out, "\\x%02x", (unsigned char)*c);
+    else
+      fputc(*c, out);
+  free(draft->text);
+}
 
 /* ---- one line per op ---- */
 
@@ -13,9 +41,11 @@ static void print_line(const Explanation *e, FILE *out) {
           e->layer ? e->layer : e->name, e->why);
 }
 
-static void each_op(const Graph *graph, FILE *out, bool with_casts) {
+static void each_op(const Graph *graph, FILE *to, bool with_casts) {
   Arena *arena = arena_new();
   Explanation e;
+  Draft draft;
+  FILE *out = draft_open(&draft);
   for (int i = 0; i < graph->n_nodes; i++) {
     if (!explain_node(arena, graph, graph->node[i], &e))
       continue;
@@ -27,6 +57,7 @@ static void each_op(const Graph *graph, FILE *out, bool with_casts) {
       fprintf(out, "; cast to %s folded (%s)", e.fold[f].to, e.fold[f].class);
     fputc('\n', out);
   }
+  draft_close(&draft, to);
   arena_free(arena);
 }
 
@@ -112,15 +143,18 @@ static bool is_named(const Node *node, const char *pattern) {
   return node->loc.name && fnmatch(pattern, node->loc.name, 0) == 0;
 }
 
-static int explain_named(const Graph *graph, const char *pattern, FILE *out) {
+static int explain_named(const Graph *graph, const char *pattern, FILE *to) {
   Arena *arena = arena_new();
   Explanation e;
+  Draft draft;
+  FILE *out = draft_open(&draft);
   int n = 0;
   for (int i = 0; i < graph->n_nodes; i++)
     if (is_named(graph->node[i], pattern) && explain_node(arena, graph, graph->node[i], &e)) {
       print_in_full(&e, out);
       n++;
     }
+  draft_close(&draft, to);
   arena_free(arena);
   return n;
 }

@@ -58,6 +58,15 @@ TWO_TYPES = """graph @train stage train {
   output %s {name="s"}
 }
 """
+HOSTILE = r"""graph @train stage train {
+  %x = input {name="image"} : f32[8]
+  %a = relu %x {why="clear:", from="b"} : f32[8]
+  %b = relu %a {why="allow: ", from="a"} : f32[8]
+  %c = relu %b {why=": between", from="nobody", folded="f16 exact, 48 bytes: yes; f16 exact, 99999999999999999999"} : f32[8]
+  %"\x1b[31mred" = relu %c {why="; ", to="x", folded="; ;"} : f32[8]
+  output %"\x1b[31mred" {name="y"}
+}
+"""
 
 
 def expect(what, condition, *shown):
@@ -114,6 +123,12 @@ def explained():
     fails(1, "error[E403]: no op or layer is called `layer1.0.relu9`; did you mean `layer1.0.relu1`", *FP16,
           "--explain-precision=layer1.0.relu9")
     fails(1, "error[E403]: `conv1.weight` has no precision that ampcc chose", *FP16, "--explain-precision=conv1.weight")
+    # notes in a graph from text may say anything, go round, name nobody
+    says("%\\x1b[31mred = relu in @train", "-", "--passes=", "--explain-precision", "--explain-precision=?*red", stdin=HOSTILE)
+    says("rule    other: as the text says", "-", "--passes=", "--explain-precision=b", stdin=HOSTILE)
+    says("chain   a (clear, f32) > b (allow, f32) > a (clear, f32) > ", "-", "--passes=", "--explain-precision=a", stdin=HOSTILE)
+    says("chain   nobody > [c] (none, f32)\n", "-", "--passes=", "--explain-precision=c", stdin=HOSTILE)
+    says("1 folded exactly", "-", "--passes=", "--explain-precision", stdin=HOSTILE)
 
 
 def for_machines():

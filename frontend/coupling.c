@@ -111,5 +111,9 @@ bool coupling_resolve(Options *options) {
     return refuse("--loss_scale=dynamic is only supported when "
                   "--fp16_implementation=graph_rewrite");
   compile->implementation = with->id;
-  return read_scale(compile, with, scale);
+  if (!read_scale(compile, with, scale))
+    return false;
+  if (options->text[OPT_amp_compat] && compile->loss_scale == LOSS_SCALE_FIXED)
+    compile->scale_untested = true;
+  return true;
 }

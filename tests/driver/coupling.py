@@ -174,8 +174,16 @@ def check_setting(scale, want):
     return check(flags, want, init + " " + re.search(r"loss_scale_update .*\{([^}]*)\}", graph).group(1))
 
 
+def check_compat():
+    """--amp-compat=tf is TensorFlow too."""
+    flags = ["--dtype=fp16", "--loss-scale=16", "--amp-compat=tf"]
+    status, graph, errors = compile_with(*flags)
+    return check(flags, (0, "16", WARNING % 16), (status, outcome(graph), errors))
+
+
 def main():
-    results = [check_combination(*row) for row in combinations()] + [check_setting(*row) for row in SETTINGS]
+    results = [check_combination(*row) for row in combinations()]
+    results += [check_setting(*row) for row in SETTINGS] + [check_compat()]
     print("%d combinations, %d failed" % (len(results), results.count(False)))
     return results.count(False) != 0 or len(results) < 160
 

@@ -35,7 +35,8 @@ SETTINGS = dict(level="", gpu="1", arch="8.0", cuda="11050", cudnn="8302", simul
 LISTS = ("allow", "infer", "deny", "clear")
 TYPES = dict(f32="DT_FLOAT", f64="DT_DOUBLE", f16="DT_HALF", bf16="DT_BFLOAT16", i32="DT_INT32", i64="DT_INT64",
              bool="DT_BOOL", variant="DT_VARIANT", resource="DT_RESOURCE", str="DT_STRING", u8="DT_UINT8",
-             qi8="DT_QINT8")
+             i8="DT_INT8", i16="DT_INT16", u16="DT_UINT16", u32="DT_UINT32", u64="DT_UINT64", c64="DT_COMPLEX64",
+             c128="DT_COMPLEX128", qi8="DT_QINT8", qu8="DT_QUINT8", qi32="DT_QINT32", f8="DT_FLOAT8_E5M2")
 # Attributes an op has: a type is f32 unless given; `#` is the number of data inputs, `*` that many f32.
 OPS = dict(line.split(None, 1) for line in """
     AddN T N=#
@@ -69,6 +70,8 @@ OPS = dict(line.split(None, 1) for line in """
     LoopCond
     MatMul T transpose_a=false transpose_b=false
     MaxPool T ksize=[1,2,2,1] strides=[1,2,2,1] padding="SAME" data_format="NHWC"
+    GatherNd Tparams Tindices=i32
+    MaxPool3DGrad T TInput
     MaxPoolGrad T ksize=[1,2,2,1] strides=[1,2,2,1] padding="SAME" data_format="NHWC"
     Mean T Tidx=i32 keep_dims=false
     Merge T N=#
@@ -102,6 +105,7 @@ OPS = dict(line.split(None, 1) for line in """
     TensorListSetItem element_dtype
     TensorListStack element_dtype num_elements=-1
     Tile T Tmultiples=i32
+    TopKV2 T Tk=i32 index_type=i32
     Transpose T Tperm=i32
     VarHandleOp dtype container="" shared_name="v" shape=[]
     Variable dtype container="" shared_name="" shape=[]
@@ -125,6 +129,11 @@ class Case:
         return self.fetch or [n for n in self.nodes if n.startswith("fetch")]
 
 
+def device_name(text):
+    """CPU:0 in full; what begins with a slash as it is."""
+    return text if text[0] == "/" else "/job:localhost/replica:0/task:0/device:" + text
+
+
 def parse_node(case, line):
     name, op, inputs, rest = re.fullmatch(r"(\S+) = (\w+)(?:\(([^)]*)\))?\s*(.*)", line).groups()
     inputs, attrs, device = [i.strip() for i in (inputs or "").split(",") if i.strip()], {}, ""
@@ -134,7 +143,7 @@ def parse_node(case, line):
             case.nodes[inputs[port]] = Node(inputs[port], "Const", [], make_attrs("Const", {"dtype": text[1:]}, 0), "")
     for word in rest.split():
         if word[0] == "@":
-            device = "/job:localhost/replica:0/task:0/device:" + word[1:] if ":" in word and word[1] != "/" else word[1:]
+            device = device_name(word[1:])
         else:
             key, value = word.split("=", 1)
             attrs[key] = value

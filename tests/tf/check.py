@@ -20,8 +20,14 @@ def flags_of(case, run):
 
 def numbers_off(casts):
     """Emulation makes several casts of one kind from one port; which gets which number is left open."""
-    text = json.dumps(sorted([c["src"], c["to"], c["consumers"]] for c in casts))
-    return sorted(c["name"] for c in casts), re.sub(r"-\d+-AutoMixed", "-k-AutoMixed", text)
+    off = lambda text: re.sub(r"-\d+-AutoMixed", "-k-AutoMixed", text)
+    return sorted(off(f"{c['name']}: {c['src']} {c['to']} {sorted(map(off, c['consumers']))}") for c in casts)
+
+
+def only(a, b):
+    """What of a list, or of a dict's items, is not in another."""
+    parts = lambda x: x.items() if isinstance(x, dict) else x
+    return [part for part in parts(a) if part not in parts(b)]
 
 
 def compare(run, want, got):
@@ -30,11 +36,11 @@ def compare(run, want, got):
     have = sorted(got["casts"], key=lambda cast: cast["name"])
     if cases.RUNS[run][1] == "cpu":
         casts, have = numbers_off(casts), numbers_off(have)
-    pairs = [("converted", want.converted, got["converted"]), ("renamed", want.renamed, got["renamed"]),
-             ("casts", casts, have)]
+    pairs = [("converted", want.converted, got["converted"]), ("renamed", want.renamed, got["renamed"]), ("casts", casts, have)]
+    lines = [f"{name}:\n    missing {only(a, b)}\n    too much {only(b, a)}" for name, a, b in pairs if a != b]
     if want.log != got["log"] and not (want.failed and want.log in got["log"]):
-        pairs.append(("log", want.log, got["log"]))
-    return [f"{name}:\n    expected {a}\n    found    {b}" for name, a, b in pairs if a != b]
+        lines.append(f"log:\n    expected {want.log}\n    found    {got['log']}")
+    return lines
 
 
 def check(ampcc, case, run, want):

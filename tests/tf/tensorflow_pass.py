@@ -5,15 +5,17 @@ import os, re, sys, tempfile
 os.environ.update(CUDA_VISIBLE_DEVICES="", TF_ENABLE_ONEDNN_OPTS="1", TF_CPP_MIN_LOG_LEVEL="0")
 import tensorflow as tf
 from google.protobuf import text_format
-from tensorflow.core.framework import graph_pb2
+from tensorflow.core.framework import graph_pb2, types_pb2
 from tensorflow.core.protobuf import (config_pb2, device_properties_pb2, meta_graph_pb2, rewriter_config_pb2)
 from tensorflow.python.grappler import cluster as gcluster
 from tensorflow.python.grappler import tf_optimizer
 
+import cases
+
 PREFIX = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_"
 OPTIMIZER = {"cuda": "auto_mixed_precision", "bf16": "auto_mixed_precision_onednn_bfloat16",
              "cpu": "auto_mixed_precision_cpu"}
-NAMES = {1: "f32", 2: "f64", 3: "i32", 9: "i64", 10: "bool", 14: "bf16", 19: "f16", 20: "resource", 21: "variant"}
+NAMES = {types_pb2.DataType.Value(long): short for short, long in cases.TYPES.items() if long in types_pb2.DataType.keys()}
 CLUSTERS = {}
 
 

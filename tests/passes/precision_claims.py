@@ -108,6 +108,21 @@ def check_skipped(what, graph):
     want(f"{what} updates of skipped steps", free, ["good_steps", "loss_scale"])
 
 
+def check_updates(what, graph, low):
+    """Unscale, clip, update and low copy are one kernel: nothing that an optimizer makes passes through
+    memory on its way to its variable. Finite test and norm read the gradients as they are."""
+    copies = 0
+    for name, (op, _, _) in graph.value.items():
+        if op.startswith("opt_"):
+            place = re.search(r"at=\[([-\d,]+)\]", graph.args[name])[1]
+            want(f"{what} {op} {name} goes to its variable", set(place.split(",")), {"-2"})
+            copies += place.count(",") == 2
+        if op == "all_finite":
+            read = re.findall(r"%([\w.]+)", graph.args[name])
+            want(f"{what} the finite test reads casts", [r for r in read if graph.value[r][0] == "cast"], [])
+    want(f"{what} optimizers that write a copy", copies > 20, low != "f32")
+
+
 def check_stored(what, graph):
     """What only low readers want is in memory in the low type: no f32 result has a place there whose
     readers all cast it."""
@@ -144,6 +159,7 @@ def check_model(ampcc, pb, model, dtype):
         check_outputs(what, module["train"], module["eval"], model[1], model[2])
         if not passes:
             check_stored(what, module["train"])
+            check_updates(what, module["train"], LOW[dtype])
         if dtype == "fp16":
             check_skipped(what, module["train"])
         if passes:

@@ -44,9 +44,11 @@ static void set_support(const Decide *d, const TfNode *node, AmpVertex *out, int
   if (attr < 0)
     return;
   const TfTypeAttr *type = &node->op->attr[attr];
-  bool bfloat = d->settings->mode == TF_BF16;
-  out->fits = bfloat ? type->bfloat : type->half;
-  out->kernel = bfloat ? type->bfloat_kernel : type->half_kernel;
+  TfMode mode = d->settings->mode;
+  out->fits = mode == TF_BF16 ? type->bfloat : type->half;
+  out->kernel = mode == TF_BF16   ? type->bfloat_cpu
+                : mode == TF_CUDA ? type->half_gpu
+                                  : type->half_cpu;
   if (out->amp == AMP_ALLOW && has_quantized(d, node))
     out->fits = false;
 }

@@ -72,16 +72,25 @@ static int attr_find(const TfOp *op, const char *name, size_t length) {
   return -1;
 }
 
+/* "hb", "gB", "-": see the head of tf_ops.def. */
+static void letters_apply(TfTypeAttr *attr, const char *letter, size_t n) {
+  attr->half = attr->half_gpu = attr->half_cpu = attr->bfloat = attr->bfloat_cpu = false;
+  for (size_t i = 0; i < n; i++) {
+    attr->half |= strchr("hgcH", letter[i]) != NULL;
+    attr->half_gpu |= strchr("hg", letter[i]) != NULL;
+    attr->half_cpu |= strchr("hc", letter[i]) != NULL;
+    attr->bfloat |= strchr("bB", letter[i]) != NULL;
+    attr->bfloat_cpu |= letter[i] == 'b';
+  }
+}
+
 /* The index of the attribute called so, which is made if there is none yet. */
 static int attr_named(Arena *arena, TfOp *op, const char *name, size_t length) {
   int i = attr_find(op, name, length);
   if (i >= 0)
     return i;
-  op->attr[op->n_attrs] = (TfTypeAttr){.name = arena_strdup(arena, name, length),
-                                       .half = true,
-                                       .half_kernel = true,
-                                       .bfloat = true,
-                                       .bfloat_kernel = true};
+  op->attr[op->n_attrs] = (TfTypeAttr){.name = arena_strdup(arena, name, length)};
+  letters_apply(&op->attr[op->n_attrs], "hb", 2);
   return op->n_attrs++;
 }
 
@@ -95,12 +104,8 @@ static void attr_parse(Arena *arena, TfOp *op, const char *word) {
     word++;
   }
   size_t types = strcspn(word, "=");
-  if (*word == '/') {
-    attr->half_kernel = memchr(word, 'h', types) != NULL;
-    attr->half = attr->half_kernel || memchr(word, 'H', types);
-    attr->bfloat_kernel = memchr(word, 'b', types) != NULL;
-    attr->bfloat = attr->bfloat_kernel || memchr(word, 'B', types);
-  }
+  if (*word == '/')
+    letters_apply(attr, word + 1, types - 1);
   if (word[types] == '=')
     attr->standard = type_find(word + types + 1);
 }

@@ -10,10 +10,10 @@
 
 typedef struct TfTypeAttr {
   const char *name;
-  bool list;                  /* list(type): an element for each of its ports */
-  int standard;               /* the type if a node does not say; DT_INVALID: it must */
-  bool half, half_kernel;     /* may be DT_HALF; and there is a kernel for it on a GPU */
-  bool bfloat, bfloat_kernel; /* the same for DT_BFLOAT16 on a CPU */
+  bool list;                     /* list(type): an element for each of its ports */
+  int standard;                  /* the type if a node does not say; DT_INVALID: it must */
+  bool half, half_gpu, half_cpu; /* may be DT_HALF; and has a kernel there */
+  bool bfloat, bfloat_cpu;       /* may be DT_BFLOAT16; likewise */
 } TfTypeAttr;
 
 typedef struct TfPort {

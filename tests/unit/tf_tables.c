@@ -47,8 +47,8 @@ static void rows_mean_what_they_say(void **state) {
              *gru = tf_op_find(arena, "GRUBlockCell");
   assert_int_equal(bn->n_in, 5);
   assert_int_equal(bn->n_out, 6);
-  assert_true(bn->attr[0].half && bn->attr[0].bfloat_kernel);
-  assert_true(!bn->attr[1].half && bn->attr[1].bfloat && !bn->attr[1].bfloat_kernel);
+  assert_true(bn->attr[0].half && bn->attr[0].half_cpu && bn->attr[0].bfloat_cpu);
+  assert_true(!bn->attr[1].half && bn->attr[1].bfloat && !bn->attr[1].bfloat_cpu);
   assert_true(assign->has_refs && assign->in[0].ref && !assign->in[1].ref && assign->out[0].ref);
   assert_string_equal(concat->in[0].count, "N");
   assert_string_equal(concat->attr[concat->in[1].attr].name, "Tidx");
@@ -57,6 +57,10 @@ static void rows_mean_what_they_say(void **state) {
   assert_string_equal(empty->attr[empty->n_attrs - 1].name, "element_dtype");
   assert_false(gru->attr[0].half);
   assert_true(tf_op_find(arena, "RandomUniform")->stateful);
+  const TfTypeAttr *where = tf_op_find(arena, "Where")->attr;
+  const TfTypeAttr *pool = tf_op_find(arena, "MaxPool3D")->attr;
+  assert_true(where->half && where->half_cpu && !where->half_gpu && where->bfloat_cpu);
+  assert_true(pool->half_gpu && !pool->half_cpu && pool->bfloat_cpu);
   arena_free(arena);
 }
 

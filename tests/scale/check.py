@@ -3,9 +3,11 @@
 
   NAME      5,000 steps: which are skipped is injected; the scale after each, the step count and the state at the end
             are those of the trace. Stopped in the middle and resumed, the run ends in the same bytes
+  clip      one step moves the parameters by the unscaled gradients, clipped by value or by norm
   traceless a run with many skipped steps ends in the same parameters, slots, statistics and step as one with none
 """
 import json
+import math
 import os
 import random
 import struct
@@ -123,12 +125,50 @@ def traceless():
     return good
 
 
+def parameters_after(program, folder, rate):
+    """All f32 parameters as one list after one step of momentum from rest, that is of plain descent."""
+    run(program, "--use-synthetic-data", "--synthetic-examples=%d" % BATCH, "--model-dir=" + folder, "--clean",
+        "--max-train-steps=1", "--learning-rate=%g" % rate, "--log-every=1", "--threads=1", "--quiet")
+    state = tensors(newest(folder))
+    names = sorted(name for name in state if name + ".momentum" in state)
+    return [x for name in names for (x,) in struct.iter_unpack("<f", state[name])]
+
+
+def step_of(program, folder):
+    start = parameters_after(program, folder, 0)
+    return [a - b for a, b in zip(start, parameters_after(program, folder, 1))]
+
+
+def norm(values):
+    return math.sqrt(sum(x * x for x in values))
+
+
+def close(a, b):
+    return abs(a - b) <= 1e-3 * max(abs(a), abs(b), 1e-6)
+
+
+def clip():
+    """Against the step of a program that does not clip; a loss scale of 1024 would show in either."""
+    flags = ["--dtype=fp16", "--loss-scale=dynamic:init=1024"]
+    free = step_of(build("free", *flags), "free_run")
+    by_norm, by_value = norm(free) / 8, max(map(abs, free)) / 8
+    short = step_of(build("short", *flags, "--clip-norm=%.9g" % by_norm), "short_run")
+    cut = step_of(build("cut", *flags, "--clip-value=%.9g" % by_value), "cut_run")
+    loose = step_of(build("loose", *flags, "--clip-norm=%.9g" % (by_norm * 16)), "loose_run")
+    good = check("clip: norm %.4g of %.4g" % (norm(short), norm(free)), close(norm(short), by_norm))
+    good &= check("clip: same direction", all(close(8 * a, b) for a, b in zip(short, free)))
+    good &= check("clip: the log has the norm before", close(log("short_run")[0]["gradient_norm"], norm(free)))
+    good &= check("clip: elements at most %.4g" % by_value,
+                  all(close(a, max(-by_value, min(by_value, b))) for a, b in zip(cut, free)))
+    return good & check("clip: a bound beyond the norm changes nothing", loose == free)
+
+
 def main():
     good = True
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for case in sys.argv[2:]:
-            good &= traceless() if case == "traceless" else trace(case)
+            good &= {"clip": clip, "traceless": traceless}.get(case, lambda: trace(case))()
             for name in ("whole", "parts"):
                 subprocess.run(["rm", "-rf", name], check=True)
         os.chdir("/")

@@ -60,9 +60,30 @@ static void write_init_data(const Node *node, int index, FILE *out) {
   fputs("};\n\n", out);
 }
 
-static void write_variable(const Node *node, int index, FILE *out) {
+/* Is `value` the parameter `of`, or its low-precision copy? */
+static bool stands_for(const Value *value, const Node *of) {
+  const Node *node = value_storage((Value *)value)->node;
+  return node->op == OP_VARIABLE &&
+         (strcmp(node->result[0]->name, of->result[0]->name) == 0 ||
+          (strcmp(attr_str(node, ATTR_KIND, ""), "copy") == 0 &&
+           strcmp(attr_str(node, ATTR_OF, ""), of->result[0]->name) == 0));
+}
+
+/* The layer that reads a parameter or copy first; NULL for other variables, and if none does. */
+static const char *layer_of(const Graph *graph, const Node *variable) {
+  const char *kind = attr_str(variable, ATTR_KIND, "param");
+  if (strcmp(kind, "param") != 0 && strcmp(kind, "copy") != 0)
+    return NULL;
+  for (int i = 0; i < graph->n_nodes; i++)
+    for (int k = 0; graph->node[i]->loc.name && k < graph->node[i]->n_args; k++)
+      if (stands_for(graph->node[i]->arg[k], variable))
+        return graph->node[i]->loc.name;
+  return NULL;
+}
+
+static void write_variable(const Graph *graph, const Node *node, int index, FILE *out) {
   const Attr *args = attr_find(node, ATTR_INIT_ARGS);
-  const char *of = attr_str(node, ATTR_OF, NULL);
+  const char *of = attr_str(node, ATTR_OF, NULL), *layer = layer_of(graph, node);
   fputs("  {.name = ", out);
   cstring_write(out, node->result[0]->name);
   fputs(", ", out);
@@ -81,15 +102,19 @@ static void write_variable(const Node *node, int index, FILE *out) {
     fputs(", .of = ", out);
     cstring_write(out, of);
   }
+  if (layer) {
+    fputs(", .layer = ", out);
+    cstring_write(out, layer);
+  }
   fputs("},\n", out);
 }
 
-static void write_variables(const VariableList *variables, FILE *out) {
+static void write_variables(const Graph *graph, const VariableList *variables, FILE *out) {
   for (int i = 0; i < variables->n; i++)
     write_init_data(variables->node[i], i, out);
   fputs("static const AmprtVariable variables[] = {\n", out);
   for (int i = 0; i < variables->n; i++)
-    write_variable(variables->node[i], i, out);
+    write_variable(graph, variables->node[i], i, out);
   fprintf(out, "  {0}};\n\nenum { n_variables = %d };\n\n", variables->n);
 }
 
@@ -131,6 +156,6 @@ static void write_recipe(const Recipe *recipe, FILE *out) {
 
 void emit_state(const ProgramCode *program, FILE *out) {
   VariableList variables = variables_of(program->arena, program->module);
-  write_variables(&variables, out);
+  write_variables(program->module->graph[0], &variables, out);
   write_recipe(program->module->recipe, out);
 }

@@ -54,6 +54,7 @@ typedef struct AmprtVariable {
   const char *of;              /* SLOT, COPY: parameter; else NULL */
   double init_arg[3];
   const double *init_data; /* AMPRT_DATA only */
+  const char *layer;       /* PARAM, COPY: the layer that reads it first; else NULL */
 } AmprtVariable;
 
 /* A named tensor of a graph: an input that the runtime fills before kernel 0, an output that kernel

@@ -59,7 +59,10 @@ static void look_at_start(const AmprtMachine *machine, const AmprtGraph *graph,
     const AmprtVariable *v = &program->variable[i];
     if (v->kind == AMPRT_PARAM || v->kind == AMPRT_COPY)
       look(finding,
-           (AmprtFinding){.op = "variable", .value = v->name, .layer = "", .dtype = v->dtype},
+           (AmprtFinding){.op = "variable",
+                          .value = v->name,
+                          .layer = v->layer ? v->layer : "",
+                          .dtype = (AmprtDType)v->dtype},
            machine->run.state + v->at, amprt_variable_elements(v));
   }
 }

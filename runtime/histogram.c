@@ -63,6 +63,14 @@ static void write_counts(AmprtText *event, const AmprtHistogram *histogram) {
   amprt_event_integers(event, "counts", histogram->count + first, past - first);
 }
 
+/* Of the op that made the gradient; "" if that is not known. */
+static const char *layer_of(const AmprtGraph *graph, const AmprtPort *port) {
+  for (int i = 0; i < graph->n_values; i++)
+    if (graph->value[i].kernel == port->after && graph->value[i].at == port->at)
+      return graph->value[i].layer;
+  return "";
+}
+
 static void write_event(const AmprtGradients *gradients, const AmprtPort *port, const LowType *low,
                         const AmprtHistogram *histogram) {
   double n = histogram->elements ? (double)histogram->elements : 1;
@@ -70,6 +78,7 @@ static void write_event(const AmprtGradients *gradients, const AmprtPort *port, 
   amprt_event_begin(&event, "grad_histogram");
   amprt_event_integer(&event, "step", gradients->step);
   amprt_event_string(&event, "gradient", port->name);
+  amprt_event_string(&event, "layer", layer_of(gradients->graph, port));
   amprt_event_string(&event, "stored", amprt_dtype_name((AmprtDType)port->dtype));
   amprt_event_string(&event, "low", low->name);
   amprt_event_number(&event, "loss_scale",

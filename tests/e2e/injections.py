@@ -42,6 +42,12 @@ def places(text):
     body = text[text.index("graph @train"):].split("\n}\n")[0]
     nodes = [match.groupdict() for match in map(NODE.match, body.split("\n")) if match]
     gradients = {node["args"].split(",")[2].strip(" %") for node in nodes if node["op"] == "opt_momentum"}
+    readers = {}  # of variables; the first that has a layer
+    for node in nodes:
+        for name in re.findall(r"%([^\s,]+)", node["args"]):
+            copied = re.sub(r"\.(f16|bf16)$", "", name)
+            if node["loc"] and copied not in readers:
+                readers[copied] = node["loc"]
     for node in nodes:
         at = re.search(r"\bat=\[(.*?)\]", node["attrs"] or "")
         results = [name.strip(" %") for name in node["results"].split(",")]
@@ -51,7 +57,7 @@ def places(text):
             if name == "image":
                 found["input"].append(place)
             elif node["op"] == "variable" and 'kind="param"' in node["attrs"]:
-                found["weight"].append((name, "variable", "", elements(written)))
+                found["weight"].append((name, "variable", readers[name], elements(written)))
             elif name in gradients and int(where) >= 0:
                 found["gradient"].append(place)
             elif node["op"] in ("conv2d", "relu", "avg_pool", "matmul") and int(where) >= 0 and "grad" not in name:

@@ -218,7 +218,8 @@ static void test_without_test(void **state) {
   assert_true(mean_of("m/ckpt-9.safetensors") == mean_of("n/ckpt-9.safetensors"));
   run_status(&toy_fp32, "--data-dir=$ --max-train-steps=9 --model-dir= --inject=nan@3:fc.bias.grad",
              0);
-  assert_said("in step 4, batch 4: first not finite: fc.bias (variable), F32: 0 Inf, 1 NaN");
+  assert_said(
+      "in step 4, batch 4: first not finite: fc.bias (variable of layer fc), F32: 0 Inf, 1 NaN");
   AmprtProgram late = toy_fp32; /* the loss comes after the first update */
   AmprtGraph graphs[3];
   memcpy(graphs, toy_fp32.graph, sizeof graphs);
@@ -341,8 +342,9 @@ static void test_histograms(void **state) {
              "--inject=inf@4:fc.bias.grad",
              0);
   assert_int_equal(count_log("m/log.jsonl", "\"event\":\"grad_histogram\""), 2 * 4); /* 0 2 4 6 */
-  assert_int_equal(count_log("m/log.jsonl", "\"gradient\":\"fc.weight.grad\",\"stored\":\"F32\","
-                                            "\"low\":\"fp16\",\"loss_scale\":1024,"),
+  assert_int_equal(count_log("m/log.jsonl",
+                             "\"gradient\":\"fc.weight.grad\",\"layer\":\"fc\",\"stored\":\"F32\","
+                             "\"low\":\"fp16\",\"loss_scale\":1024,"),
                    3); /* batches 0, 2 and 4, which is skipped */
   assert_int_equal(count_log("m/log.jsonl", "\"overflow\":0.25,"), 1);
   run_status(&toy_fp16, "--data-dir=$ --model-dir= --max-train-steps=6 --grad-histogram-every=2",

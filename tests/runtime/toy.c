@@ -238,7 +238,7 @@ static const AmprtVariable variables[] = {
      IN(w),
      NULL,
      {0, .05}},
-    {"fc.bias", AMPRT_F32, 1, AMPRT_PARAM, AMPRT_ZEROS, {K}, IN(b)},
+    {"fc.bias", AMPRT_F32, 1, AMPRT_PARAM, AMPRT_ZEROS, {K}, IN(b), .layer = "fc"},
     {"fc.weight.momentum",
      AMPRT_F32,
      4,

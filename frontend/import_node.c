@@ -1,5 +1,5 @@
-/* Nodes of the model -> nodes of the graph. A node is first drafted beside the graph, checked, and only
- * then appended: what is in the graph is legal. */
+/* Nodes of the model -> nodes of the graph. A node is first drafted beside the graph, checked, and
+ * only then appended: what is in the graph is legal. */
 #include "frontend/import_parts.h"
 
 #include <string.h>
@@ -94,8 +94,9 @@ static void draft_policy(Import *im, Draft *draft) {
       attr_set_str(im->graph, &draft->node, ATTR_COMPUTE, policy[i][1]);
   if (*name && !attr_find(&draft->node, ATTR_COMPUTE))
     refuse_node(im, draft, DIAG_POLICY,
-                arena_printf(im->arena, "has policy `%s`, which is none of: float32 mixed_float16 "
-                                        "mixed_bfloat16 (parameters are f32)",
+                arena_printf(im->arena,
+                             "has policy `%s`, which is none of: float32 mixed_float16 "
+                             "mixed_bfloat16 (parameters are f32)",
                              import_quote(im, name)));
 }
 
@@ -207,7 +208,31 @@ static void import_one(Import *im, const Ampcc__Node *def) {
     node_append(im, &draft);
 }
 
+/* ---- policies ---- */
+
+static bool same_layer(const Node *a, const Node *b) {
+  return a->loc.name && b->loc.name && !strcmp(a->loc.name, b->loc.name) &&
+         op_info[b->op].amp != AMP_NONE;
+}
+
+/* A policy is one of the layer: all nodes of that name have it. */
+static void share_policy(Import *im, const Node *from) {
+  const char *compute = attr_str(from, ATTR_COMPUTE, NULL);
+  for (int i = 0; i < im->graph->n_nodes; i++) {
+    Node *node = im->graph->node[i];
+    const char *own = attr_str(node, ATTR_COMPUTE, compute);
+    if (!same_layer(from, node))
+      continue;
+    if (strcmp(own, compute))
+      import_error(im, "node", from->loc.name, DIAG_POLICY, "the layer has two policies");
+    attr_set_str(im->graph, node, ATTR_COMPUTE, compute);
+  }
+}
+
 void import_nodes(Import *im) {
   for (size_t i = 0; i < im->model->n_node; i++)
     import_one(im, im->model->node[i]);
+  for (int i = 0; i < im->graph->n_nodes; i++)
+    if (attr_find(im->graph->node[i], ATTR_COMPUTE))
+      share_policy(im, im->graph->node[i]);
 }

@@ -4,7 +4,8 @@
   NAME      5,000 steps: which are skipped is injected; the scale after each, the step count and the state at the end
             are those of the trace. Stopped in the middle and resumed, the run ends in the same bytes
   clip      one step moves the parameters by the unscaled gradients, clipped by value or by norm
-  traceless a run with many skipped steps ends in the same parameters, slots, statistics and step as one with none
+  traceless a run with many skipped steps ends in the same parameters, slots, statistics and step as one with none; one
+            with nothing else stops and says why
 """
 import json
 import math
@@ -82,8 +83,9 @@ def first_difference(got, want):
 def trace(name):
     case = traces.read(os.path.join(HERE, "traces.txt"))[name]
     steps, settings = case["steps"], case["settings"]
-    # fp32 has the range for the largest scales; the op and all its state are the same in every type
-    program = build(name, "--dtype=fp32", "--loss-scale=dynamic" + (settings and ":" + settings))
+    # larger scales than these overflow on their own in fp16; the op and its state are the same in every type
+    dtype = "fp16" if max(case["scales"]) <= 4096 else "fp32"
+    program = build(name, "--dtype=" + dtype, "--loss-scale=dynamic" + (settings and ":" + settings))
     train(program, "whole", len(steps), steps)
     events = log("whole")
     good = check(name + ": as many steps", len(events) == len(steps) == traces.STEPS, len(events))
@@ -105,6 +107,17 @@ def trace(name):
     return good
 
 
+def stuck(program, dtype):
+    """Every step is skipped: not a loss scale, but a reason to stop."""
+    done = subprocess.run([program, "--use-synthetic-data", "--synthetic-examples=400", "--model-dir=stuck_" + dtype,
+                           "--max-skipped-steps=6", "--threads=1", "--log-every=1", *inject([False] * 100)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    want = ("error: loss or gradients have not been finite for 6 steps, at loss scale 64; first of the last step: ",
+            "training cannot recover: try ")
+    good = check(dtype + ": a stuck run stops", done.returncode == 1 and all(text in done.stderr for text in want), done)
+    return good & check(dtype + ": after 6 steps", len(log("stuck_" + dtype)) == 6)
+
+
 def traceless():
     """The scale is held, so that the good steps of both runs are the same; synthetic data is one batch."""
     good = True
@@ -122,6 +135,7 @@ def traceless():
                       differ)
         moved = log(dtype + "_good")[0]["loss"] > log(dtype + "_good")[-1]["loss"]
         good &= check(dtype + ": the others do", moved)
+        good &= stuck(program, dtype)
     return good
 
 

@@ -57,6 +57,11 @@ def tensors(path):
             for name, entry in header.items() if name != "__metadata__"}
 
 
+def first_loss(folder):
+    with open(os.path.join(folder, "log.jsonl")) as lines:
+        return next(event["loss"] for event in map(json.loads, lines) if event["event"] == "train")
+
+
 def shapes(state):
     return {name: tensor[:2] for name, tensor in state.items() if name not in SCALE}
 
@@ -106,7 +111,11 @@ def main():
         os.chdir(folder)
         for name, (flags, _) in PROGRAMS.items():
             run(AMPCC, MODEL, "-o", name, *flags)
-            train(name, "from_" + name, 2)
+            train(name, "from_" + name, 2, "--log-every=1")
+        losses = {name: first_loss("from_" + name) for name in PROGRAMS}
+        for name, loss in losses.items():
+            check(name + ": computes what fp32 does", abs(loss - losses["fp32"]) < 0.02 * losses["fp32"], losses)
+            check(name + ": but not to the bit", name == "fp32" or loss != losses["fp32"], losses)
         states = {name: tensors(os.path.join("from_" + name, "ckpt-2.safetensors")) for name in PROGRAMS}
         for name, state in states.items():
             check(name + ": names, shapes, types", shapes(state) == shapes(states["fp32"]), shapes(state))

@@ -52,7 +52,8 @@ void options_help(FILE *out) {
                                         [GROUP_PROGRAM] = "program",
                                         [GROUP_PASSES] = "passes",
                                         [GROUP_REPORTS] = "reports",
-                                        [GROUP_GRAPHDEF] = "tensorflow graphs (GraphDef: .pb, .pbtxt)",
+                                        [GROUP_GRAPHDEF] =
+                                            "tensorflow graphs (GraphDef: .pb, .pbtxt)",
                                         [GROUP_TOOLS] = "tools"};
   fputs("usage: ampcc MODEL [-o FILE] [options]\n\n"
         "Compiles MODEL (.pb, .pbtxt, or a graph as .amp; `-`: standard input) to a program that\n"

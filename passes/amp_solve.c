@@ -174,8 +174,8 @@ static void paint_between(Solver *s, Arena *arena) {
 
 static bool may_follow(const Solver *s, int v) {
   const AmpVertex *x = &s->vertex[v];
-  return x->amp == AMP_INFER && s->verdict[v].colour == AMP_PLAIN && x->pin != AMP_KEEP &&
-         x->f32 && x->fits && (x->kernel || s->problem->follow_blind);
+  return x->amp == AMP_INFER && s->verdict[v].colour == AMP_PLAIN && x->pin != AMP_KEEP && x->f32 &&
+         x->fits && (x->kernel || s->problem->follow_blind);
 }
 
 /* Pass 4, in vertex order: a chain of infer ops is painted whole. */

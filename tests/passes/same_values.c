@@ -1,5 +1,6 @@
-/* Runs the passes one by one on a model and the reference evaluator, in exact arithmetic, before and
- * after each: outputs and new states must be the same. Usage: same_values fp32|fp16|bf16 FILE.amp...
+/* Runs the passes one by one on a model and the reference evaluator, in exact arithmetic, before
+ * and after each: outputs and new states must be the same. Usage: same_values fp32|fp16|bf16
+ * FILE.amp...
  *
  * Inputs and variables get values from a hash of their name, so that a variable that a pass adds or
  * copies needs no bookkeeping. Gradients may be the loss scale times as large. */
@@ -125,8 +126,11 @@ static int check_file(const char *path, const CompileOptions *options) {
   int failed = 0, n_compared = 0;
   Module *module = module_parse(arena, path, text, &diag);
   CHECK(module, "%s does not parse", path);
-  PassContext context = {.module = module, .options = options, .target = &target_cpu,
-                         .diag = &diag, .scratch = arena_new()};
+  PassContext context = {.module = module,
+                         .options = options,
+                         .target = &target_cpu,
+                         .diag = &diag,
+                         .scratch = arena_new()};
   for (int i = 0; i < n_passes; i++)
     failed += check_pass(&pass_info[i], &context, &n_compared);
   for (int g = 0; g < module->n_graphs; g++)

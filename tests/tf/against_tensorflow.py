@@ -23,8 +23,9 @@ VERSION = ".".join(tensorflow_pass.tf.__version__.split(".")[:2])
 def runs_here():
     """Those whose answer this TensorFlow knows. 2.15 is of era A, but has bfloat16 lists of its own; half on CPUs asks for a
     CPU that can."""
-    stand = {"2.15": ("A", "emuA", "bf15"), "2.17": ("A", "emuA", "bfA"), "2.18": ("A", "emuA", "bfA"), "2.19": ("A", "emuA", "bfA")}
-    return stand.get(VERSION, ("B", "emu", "bf"))
+    later = ("A", "emuA", "bfA")
+    era_a = {"2.15": ("A", "emuA", "bf15"), "2.17": later, "2.18": later, "2.19": later}
+    return era_a.get(VERSION, ("B", "emu", "bf"))
 
 
 def ask_tensorflow(case, run):
@@ -172,7 +173,8 @@ def check_random(ampcc, n, seed, first=0):
             if found:
                 bad += 1
                 small = shrink(ampcc, case, run)
-                print(f"graph {number} of seed {seed}, run {run}:\n{case_text(small, run)}\n{difference(ampcc, small, run)}\n", flush=True)
+                print(f"graph {number} of seed {seed}, run {run}:", case_text(small, run), difference(ampcc, small, run),
+                      sep="\n", end="\n\n", flush=True)
     print(f"TensorFlow {VERSION}: {count} runs of {n} graphs, {bad} differ, {no_answer} without an answer of TensorFlow's")
     return bad
 

@@ -36,7 +36,8 @@ def compare(run, want, got):
     have = sorted(got["casts"], key=lambda cast: cast["name"])
     if cases.RUNS[run][1] == "cpu":
         casts, have = numbers_off(casts), numbers_off(have)
-    pairs = [("converted", want.converted, got["converted"]), ("renamed", want.renamed, got["renamed"]), ("casts", casts, have)]
+    pairs = [("converted", want.converted, got["converted"]), ("renamed", want.renamed, got["renamed"]),
+             ("casts", casts, have)]
     lines = [f"{name}:\n    missing {only(a, b)}\n    too much {only(b, a)}" for name, a, b in pairs if a != b]
     if want.log != got["log"] and not (want.failed and want.log in got["log"]):
         lines.append(f"log:\n    expected {want.log}\n    found    {got['log']}")

@@ -1,7 +1,7 @@
 """Random graphs for against_tensorflow.py: every op of frontend/tf_ops.def that the TensorFlow at hand registers, ops
 of the precision lists above all, in islands of other types, batch norms, TensorLists, loops, pins, library calls,
 fetched inner nodes, and orders. They make no sense but to the pass, which looks at types alone.
-Index types are i32 or i64: for others some ops have no kernel at all, which frontend/tf_ops.def does not know."""
+Index types are the usual ones: for others some ops have no kernel at all, which frontend/tf_ops.def does not know."""
 import pathlib, re
 
 from tensorflow.python.framework import op_def_registry
@@ -10,9 +10,12 @@ import cases, tensorflow_pass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAME_OF = tensorflow_pass.NAMES
-NEVER = {"Const", "Placeholder", "NextIteration", "Enter", "Exit", "Merge", "Switch", "LoopCond", "RefEnter", "RefMerge", "RefSwitch",
-         "RefNextIteration", "RefExit", "RefIdentity", "_Arg", "_Retval"}
+NEVER = {"Const", "Placeholder", "NextIteration", "Enter", "Exit", "Merge", "Switch", "LoopCond", "RefEnter", "RefMerge",
+         "RefSwitch", "RefNextIteration", "RefExit", "RefIdentity", "_Arg", "_Retval"}
 DEVICES = ["@CPU:0", "@/cpu:0", "@GPU:0", "@/gpu:0", "@/device:CPU:0"]
+
+
+OFTEN = {"MatMul": 60, "Conv2D": 30, "Cast": 40, "Exp": 30, "AddV2": 30, "Identity": 30, "IdentityN": 20}
 
 
 def table(path, macro):
@@ -27,7 +30,7 @@ def usable():
         if op is None or any(a.type in ("func", "list(func)") for a in op.attr):
             continue
         weight = 1 if name not in listed else 12 if "TensorList" in name or "BatchNorm" in name else 8
-        ops[name] = op, {"MatMul": 60, "Conv2D": 30, "Cast": 40, "Exp": 30, "AddV2": 30, "Identity": 30, "IdentityN": 20}.get(name, weight)
+        ops[name] = op, OFTEN.get(name, weight)
     return ops
 
 
@@ -72,11 +75,9 @@ class Maker:
         allowed = [NAME_OF[t] for t in attr.allowed_values.list.type if t in NAME_OF] or \
             ["f32", "f32", "f16", "bf16", "f64", "i32", "i64", "bool", "variant"]
         default = NAME_OF.get(attr.default_value.type) if attr.HasField("default_value") else None
-        if "f32" not in allowed and "i32" in allowed:
-            return self.random.choice(["i32", "i64"] if "i64" in allowed else ["i32"])
-        if default and default != "f32" and self.random.random() < 0.95:
-            return default
-        if "f32" in allowed and self.random.random() < 0.88:
+        if "f32" not in allowed:
+            return default or ("i32" if "i32" in allowed else self.random.choice(allowed))
+        if self.random.random() < 0.88:
             return "f32"
         return self.random.choice(allowed)
 
@@ -166,7 +167,8 @@ def make(random, ops):
     case.ordered = order < 0.7 and not loops
     case.nodes = {name: case.nodes[name] for name in names}
     case.fetch = random.sample(names, min(len(names), random.randint(1, 4)))
-    case.settings["level"] = random.choices(["", "TREAT_INFER_AS_DENY", "TENSOR_CORES_ONLY", "UNSAFE_FORCE_ALL"], [70, 10, 10, 10])[0]
+    levels = ["", "TREAT_INFER_AS_DENY", "TENSOR_CORES_ONLY", "UNSAFE_FORCE_ALL"]
+    case.settings["level"] = random.choices(levels, [70, 10, 10, 10])[0]
     if random.random() < 0.1:
         case.settings["cuda"], case.settings["cudnn"] = random.choice(["9000", "9010"]), random.choice(["7601", "7602", "8000"])
     if random.random() < 0.1:

@@ -54,6 +54,7 @@ OPS = dict(line.split(None, 1) for line in """
     Cumsum T Tidx=i32 exclusive=false reverse=false
     DepthwiseConv2dNative T strides=[1,1,1,1] padding="SAME"
     Einsum T N=# equation="ij,jk->ik"
+    Dequantize T=qi8 dtype
     EmptyTensorList element_dtype shape_type=i32
     Enter T frame_name="loop" is_constant=false parallel_iterations=10
     ExpandDims T Tdim=i32

@@ -1,7 +1,7 @@
 #include "frontend/certify_run.h"
 
-#include "certify/certify.h"
 #include "codegen/build.h"
+#include "frontend/certify/certify.h"
 #include "frontend/compile.h"
 #include "frontend/output.h"
 

@@ -1,5 +1,5 @@
 /* --certify: the compiled step is run once, with the model's initial weights and random images, and
- * held against the evaluator (certify/). */
+ * held against the evaluator (frontend/certify/). */
 #ifndef AMPCC_FRONTEND_CERTIFY_RUN_H
 #define AMPCC_FRONTEND_CERTIFY_RUN_H
 

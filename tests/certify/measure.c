@@ -1,5 +1,5 @@
-/* The measures of certify/measure.h on numbers whose distance is known. */
-#include "certify/measure.h"
+/* The measures of frontend/certify/measure.h on numbers whose distance is known. */
+#include "frontend/certify/measure.h"
 
 #include <math.h>
 #include <stdio.h>

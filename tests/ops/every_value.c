@@ -4,7 +4,7 @@
  * f32 on either side, for whatever rounds. A result must be the evaluator's, correctly rounded;
  * where the op itself is allowed an error in f32, the f32 that was rounded may be off by that.
  * Usage: every_value RESOURCE_FOLDER WORK_FOLDER */
-#include "certify/measure.h"
+#include "frontend/certify/measure.h"
 #include "passes/pass.h"
 #include "tests/ops/compare.h"
 #include "tests/ops/program.h"

@@ -1,8 +1,8 @@
 /* How far stored numbers are from exact ones. Errors are measured at the size of the exact number,
  * or at the root mean square of its tensor where that is larger: a number that is near zero because
  * two large ones cancelled has no digits of its own. */
-#ifndef AMPCC_CERTIFY_MEASURE_H
-#define AMPCC_CERTIFY_MEASURE_H
+#ifndef AMPCC_FRONTEND_CERTIFY_MEASURE_H
+#define AMPCC_FRONTEND_CERTIFY_MEASURE_H
 
 #include "ir/ir.h"
 

@@ -1,6 +1,6 @@
 /* The certificate for people, a line per layer, and for tools, an object per tensor. */
-#include "certify/certify.h"
 #include "codegen/json_text.h"
+#include "frontend/certify/certify.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "certify/measure.h"
+#include "frontend/certify/measure.h"
 
 #include "ir/eval/eval.h"
 

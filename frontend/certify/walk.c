@@ -1,4 +1,4 @@
-#include "certify/walk.h"
+#include "frontend/certify/walk.h"
 
 /* The results of one node, until nobody needs them. */
 typedef struct Slot {

@@ -1,6 +1,6 @@
-#include "certify/certify.h"
+#include "frontend/certify/certify.h"
 
-#include "certify/walk.h"
+#include "frontend/certify/walk.h"
 #include "ir/kernel.h"
 
 #include <math.h>

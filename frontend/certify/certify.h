@@ -4,11 +4,11 @@
  * the evaluator, op by op, on the operands that the code itself had, with the same roundings in the
  * same places: what the code generator and its libraries add Parameters, slots and moving averages
  * after the step have only the second. */
-#ifndef AMPCC_CERTIFY_CERTIFY_H
-#define AMPCC_CERTIFY_CERTIFY_H
+#ifndef AMPCC_FRONTEND_CERTIFY_CERTIFY_H
+#define AMPCC_FRONTEND_CERTIFY_CERTIFY_H
 
-#include "certify/dump.h"
-#include "certify/measure.h"
+#include "frontend/certify/dump.h"
+#include "frontend/certify/measure.h"
 
 typedef enum Role { ROLE_FORWARD, ROLE_GRADIENT, ROLE_UPDATE, ROLE_COUNT } Role;
 extern const char *const role_name[ROLE_COUNT];

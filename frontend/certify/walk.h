@@ -1,8 +1,8 @@
 /* A graph in double precision, one node after the other: a reader of everything that it computes,
  * and of what it would have read. Results are gone after their last use, so that a step of a large
  * model fits in memory. */
-#ifndef AMPCC_CERTIFY_WALK_H
-#define AMPCC_CERTIFY_WALK_H
+#ifndef AMPCC_FRONTEND_CERTIFY_WALK_H
+#define AMPCC_FRONTEND_CERTIFY_WALK_H
 
 #include "ir/eval/eval.h"
 

@@ -1,4 +1,4 @@
-#include "certify/dump.h"
+#include "frontend/certify/dump.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The file of --dump-step --dump-values, as the program leaves it: safetensors. */
-#ifndef AMPCC_CERTIFY_DUMP_H
-#define AMPCC_CERTIFY_DUMP_H
+#ifndef AMPCC_FRONTEND_CERTIFY_DUMP_H
+#define AMPCC_FRONTEND_CERTIFY_DUMP_H
 
 #include "ir/eval/eval.h"
 

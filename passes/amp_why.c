@@ -1,5 +1,6 @@
 /* The reasons of amp in words, which the graph's text carries, and those words read back. */
 #include "passes/amp.h"
+#include "passes/edit.h"
 
 #include <string.h>
 
@@ -10,8 +11,7 @@ const char *const amp_class_name[] = {
 
 /* What to call the node of a vertex. */
 static const char *name_of(const Graph *graph, int v) {
-  const Node *node = graph->node[v / 2];
-  return node->n_results ? node->result[0]->name : op_info[node->op].name;
+  return node_name(graph->node[v / 2]);
 }
 
 static const char *why_low(const Graph *graph, const AmpVerdict *verdict, int v) {

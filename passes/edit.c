@@ -92,6 +92,15 @@ int param_grads(const Graph *graph, Arena *arena, ParamGrad **out) {
   return n;
 }
 
+bool node_is_float_cast(const Node *node) {
+  return node->op == OP_CAST && dtype_info[node->result[0]->type.dtype].is_float &&
+         dtype_info[value_resolve(node->arg[0])->type.dtype].is_float;
+}
+
+const char *node_name(const Node *node) {
+  return node->n_results ? node->result[0]->name : op_info[node->op].name;
+}
+
 bool list_has(const char *list, const char *word) {
   size_t len = strlen(word);
   for (; *list; list += strcspn(list, ","), list += *list == ',')

@@ -23,6 +23,10 @@ Value *graph_variable_add(Graph *graph, const char *name, const char *kind, Tens
                           double value);
 /* A trainable variable: kind param, of a float type. */
 bool node_is_param(const Node *node);
+/* A cast from one float type to another, or to the same. */
+bool node_is_float_cast(const Node *node);
+/* Its first result's name; of a node without results, its op's. */
+const char *node_name(const Node *node);
 /* Between autodiff and optimizer the gradients are outputs named PARAM.grad. */
 typedef struct ParamGrad {
   Value *param, *grad;

@@ -14,10 +14,6 @@ static const Node *beside(const Graph *graph, const Node *node, AttrKey way, con
   return value ? value->node : NULL;
 }
 
-static const char *node_name(const Node *node) {
-  return node->n_results ? node->result[0]->name : op_info[node->op].name;
-}
-
 /* Follows one kind of note from op to op, for at most `most` steps: a graph from text may go round.
  * Returns how many names; `out` may be NULL. */
 static int follow(const Graph *graph, const Node *node, AttrKey way, int most, const char **out) {
@@ -70,11 +66,6 @@ bool cast_is_alone(const Graph *graph, const Node *cast) {
   return true;
 }
 
-static bool is_float_cast(const Node *node) {
-  return node->op == OP_CAST && dtype_info[node->result[0]->type.dtype].is_float &&
-         dtype_info[node->arg[0]->type.dtype].is_float;
-}
-
 int64_t cast_bytes(const Node *cast) {
   return type_bytes(cast->arg[0]->type) + type_bytes(cast->result[0]->type);
 }
@@ -90,7 +81,7 @@ static int count_readers(const Graph *graph, const Value *value) {
 static void find_casts(Arena *arena, Explanation *e) {
   for (int a = 0; a < e->node->n_args; a++) {
     const Node *cast = e->node->arg[a]->node;
-    if (!is_float_cast(cast))
+    if (!node_is_float_cast(cast))
       continue;
     ExplainedCast found = {cast->result[0], cast_bytes(cast),
                            count_readers(e->graph, cast->result[0]),

@@ -86,11 +86,6 @@ static bool fold_pair(Folder *f, Graph *graph, Node *cast) {
   return true;
 }
 
-static bool is_float_cast(const Node *node) {
-  return node->op == OP_CAST && dtype_info[node->result[0]->type.dtype].is_float &&
-         dtype_info[value_resolve(node->arg[0])->type.dtype].is_float;
-}
-
 /* Would fuse put the maker of x and all readers of its rounded value into one loop? */
 static bool is_one_loop(const Graph *graph, const Value *x, const Value *rounded) {
   if (op_info[x->node->op].gen != GEN_POINT)
@@ -110,7 +105,7 @@ static bool is_one_loop(const Graph *graph, const Value *x, const Value *rounded
 static bool fold_rounding(Folder *f, Graph *graph, Node *cast) {
   ExcessPrecision excess = f->context->options->excess;
   Node *inner = value_resolve(cast->arg[0])->node;
-  if (excess == EXCESS_EXACT || !is_float_cast(cast) || !is_float_cast(inner))
+  if (excess == EXCESS_EXACT || !node_is_float_cast(cast) || !node_is_float_cast(inner))
     return false;
   Value *x = value_resolve(inner->arg[0]);
   DType mid = inner->result[0]->type.dtype, to = cast->result[0]->type.dtype;
@@ -273,7 +268,7 @@ static void keep_notes(Folder *f, Graph *graph) {
 static void warn_double_rounding(const PassContext *context, const Graph *graph) {
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *cast = graph->node[i], *inner = cast->n_args ? cast->arg[0]->node : cast;
-    if (!is_float_cast(cast) || !is_float_cast(inner))
+    if (!node_is_float_cast(cast) || !node_is_float_cast(inner))
       continue;
     DType from = inner->arg[0]->type.dtype, mid = inner->result[0]->type.dtype;
     DType to = cast->result[0]->type.dtype;

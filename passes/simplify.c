@@ -74,8 +74,7 @@ static bool fold_const(PassContext *context, Graph *graph, Node *node) {
   for (int a = 0; a < node->n_args; a++)
     args[a] = const_tensor(context->scratch, node->arg[a]);
   eval_node(node, args, &result, context->scratch);
-  for (int64_t i = 0; i < type_count(result.type); i++)
-    result.v[i] = eval_round(result.v[i], result.type.dtype);
+  eval_round_tensor(&result);
   become_const(graph, node, &result);
   return true;
 }

@@ -37,7 +37,7 @@ static void drop_header(AmprtBytes *file, size_t header) {
 
 static AmprtStatus parse_pair(AmprtBytes *images, const char *images_path, AmprtBytes *labels,
                               const char *labels_path, AmprtDataset *set, AmprtError *error) {
-  uint32_t dim[3], n_labels;
+  uint32_t dim[3] = {0}, n_labels = 0;
   AmprtStatus status = amprt_gunzip(images, IDX_LIMIT, images_path, error);
   if (!status)
     status = amprt_gunzip(labels, IDX_LIMIT, labels_path, error);

@@ -97,11 +97,6 @@ static void list_findings(Run *run) {
 
 /* ---- both walks ---- */
 
-static void round_all(EvalTensor *t) {
-  for (int64_t i = 0, n = type_count(t->type); i < n; i++)
-    t->v[i] = eval_round(t->v[i], t->type.dtype);
-}
-
 static void read_source(void *context, const Node *node, EvalTensor *value) {
   const Run *run = context;
   const char *name = node->result[0]->name;
@@ -113,7 +108,7 @@ static void read_source(void *context, const Node *node, EvalTensor *value) {
   CHECK(from && from->n == type_count(value->type), "the program wrote no %s", name);
   dump_read(from, value->v);
   if (run->rounds)
-    round_all(value);
+    eval_round_tensor(value);
 }
 
 /* ---- the code ---- */
@@ -189,7 +184,7 @@ static void visit_code(void *context, const Node *node, const EvalTensor *args,
     if (op->gen == GEN_OPT && r == node->n_results - 1 && r >= op->min_results)
       copy_parameter(node, results);
     if (!finding) {
-      round_all(&results[r]);
+      eval_round_tensor(&results[r]);
       run->blurred[place_of(value)] = blurred || (dtype_info[value->type.dtype].low &&
                                                   op->gen != GEN_CONST && !selects(node->op));
       continue;

@@ -54,7 +54,7 @@ static void env_put(EvalEnv *env, const char *name, const EvalTensor *value) {
 
 /* One node */
 
-static void round_tensor(EvalTensor *t) {
+void eval_round_tensor(EvalTensor *t) {
   for (int64_t i = 0, n = type_count(t->type); i < n; i++)
     t->v[i] = eval_round(t->v[i], t->type.dtype);
 }
@@ -65,19 +65,19 @@ void eval_node(const Node *node, const EvalTensor *args, EvalTensor *results, Ar
   eval_op[node->op](node, args, results);
   for (int i = 0; i < node->n_results; i++)
     if (!dtype_info[results[i].type.dtype].is_float)
-      round_tensor(&results[i]);
+      eval_round_tensor(&results[i]);
 }
 
 static void round_results(const Node *node, EvalTensor *r) {
   const OpInfo *op = &op_info[node->op];
   for (int i = 0; i < node->n_results; i++)
-    round_tensor(&r[i]);
+    eval_round_tensor(&r[i]);
   /* An optimizer's low-precision copy is made of the parameter as it is stored. */
   if (op->gen != GEN_OPT || node->n_results == op->min_results)
     return;
   EvalTensor *copy = &r[node->n_results - 1];
   memcpy(copy->v, r[0].v, (size_t)type_count(copy->type) * sizeof(double));
-  round_tensor(copy);
+  eval_round_tensor(copy);
 }
 
 /* A graph */

@@ -38,5 +38,6 @@ void eval_graph(const Graph *graph, EvalEnv *env, EvalRounding rounding, EvalEnv
 void eval_node(const Node *node, const EvalTensor *args, EvalTensor *results, Arena *arena);
 /* Floats: nearest even, overflow to Inf. Integers: truncates, saturates, NaN gives 0. */
 double eval_round(double x, DType dtype);
+void eval_round_tensor(EvalTensor *t); /* every element, to the tensor's own type */
 
 #endif

@@ -5,8 +5,8 @@
  *
  * Memory: two blocks, both allocated once by the runtime with 64-byte alignment and zeroed:
  * `state` (variables; lives as long as the program, saved in checkpoints) and `arena` (all the
- * rest, shared by the graphs, contents undefined between steps). All offsets are in bytes and fixed at
- * compile time. */
+ * rest, shared by the graphs, contents undefined between steps). All offsets are in bytes and fixed
+ * at compile time. */
 #ifndef AMPRT_H
 #define AMPRT_H
 
@@ -17,10 +17,17 @@
 extern "C" {
 #endif
 
-enum { AMPRT_ABI = 2, AMPRT_MAX_RANK = 6 };
+enum { AMPRT_ABI = 3, AMPRT_MAX_RANK = 6 };
 
 typedef enum AmprtDType { /* the order of ir/dtypes.def */
-  AMPRT_F32, AMPRT_F16, AMPRT_BF16, AMPRT_F64, AMPRT_I32, AMPRT_I64, AMPRT_U8, AMPRT_BOOL
+                          AMPRT_F32,
+                          AMPRT_F16,
+                          AMPRT_BF16,
+                          AMPRT_F64,
+                          AMPRT_I32,
+                          AMPRT_I64,
+                          AMPRT_U8,
+                          AMPRT_BOOL
 } AmprtDType;
 
 typedef enum AmprtKind {
@@ -33,16 +40,20 @@ typedef enum AmprtKind {
 } AmprtKind;
 
 typedef enum AmprtInit { /* args in init_arg[] */
-  AMPRT_ZEROS, AMPRT_ONES,
-  AMPRT_CONSTANT,         /* value                                                            */
-  AMPRT_UNIFORM,          /* low, high                                                        */
-  AMPRT_NORMAL,           /* mean, stddev                                                     */
-  AMPRT_TRUNCATED_NORMAL, /* mean, stddev; values beyond 2 stddev are drawn again              */
-  AMPRT_VARIANCE_SCALING, /* scale, mode (0 fan_in, 1 fan_out, 2 average), distribution (0 truncated
-                             normal with the std divided by .87962566103423978, 1 untruncated
-                             normal, 2 uniform, 3 truncated without that correction).
-                             fan_in of [K,R,S,C] is R*S*C, fan_out R*S*K; of [out,in]: in, out */
-  AMPRT_DATA,             /* init_data, one double per element                                */
+                         AMPRT_ZEROS,
+                         AMPRT_ONES,
+                         AMPRT_CONSTANT,         /* value         */
+                         AMPRT_UNIFORM,          /* low, high          */
+                         AMPRT_NORMAL,           /* mean, stddev           */
+                         AMPRT_TRUNCATED_NORMAL, /* mean, stddev; values beyond 2 stddev are drawn
+                                                    again              */
+                         AMPRT_VARIANCE_SCALING, /* scale, mode (0 fan_in, 1 fan_out, 2 average),
+                                                    distribution (0 truncated normal with the std
+                                                    divided by .87962566103423978, 1 untruncated
+                                                    normal, 2 uniform, 3 truncated without that
+                                                    correction). fan_in of [K,R,S,C] is R*S*C,
+                                                    fan_out R*S*K; of [out,in]: in, out */
+                         AMPRT_DATA,             /* init_data, one double per element             */
 } AmprtInit;
 
 typedef struct AmprtVariable {
@@ -58,8 +69,8 @@ typedef struct AmprtVariable {
 } AmprtVariable;
 
 /* A named tensor of a graph: an input that the runtime fills before kernel 0, an output that kernel
- * `after` makes and that lives to the end, or a tap that --dump-step and --grad-histogram-every read
- * right after kernel `after`. */
+ * `after` makes and that lives to the end, or a tap that --dump-step and --grad-histogram-every
+ * read right after kernel `after`. */
 typedef struct AmprtPort {
   const char *name; /* inputs: image, label, schedule, bn_momentum. outputs: loss, accuracy, logits,
                        learning_rate, finite, loss_each, hit_each, hit5_each. taps: PARAM.grad */
@@ -106,14 +117,43 @@ typedef struct AmprtGraph {
   int32_t first_update; /* no kernel before this one changes a parameter, slot, scale or counter */
 } AmprtGraph;
 
-typedef struct AmprtSetting { /* a recipe entry: flag name without dashes, text as on the command line */
+typedef struct AmprtSetting { /* a recipe entry: flag name without dashes, text as on the command
+                                 line */
   const char *flag, *value;
 } AmprtSetting;
 
+/* A target whose memory is not the host's. The runtime then keeps both blocks in host memory too,
+ * touches there only what it fills or looks at, and moves those bytes. Every function returns 0, or
+ * -1 with one line from error(). */
+typedef enum AmprtBlock { AMPRT_ARENA, AMPRT_STATE } AmprtBlock;
+typedef struct AmprtDevice {
+  /* Allocates both blocks (zeroed) and all else, captures nothing yet. Once, before the others. */
+  int (*open)(const struct AmprtProgram *program, uint64_t state_bytes, uint64_t arena_bytes);
+  void (*close)(void);
+  /* Copies that are done when they return, in order with all that was started before. */
+  int (*write)(AmprtBlock block, uint64_t at, const void *from, uint64_t bytes);
+  int (*read)(AmprtBlock block, uint64_t at, void *to, uint64_t bytes);
+  /* Starts one run of a whole graph and returns at once. Inputs are the graph's input ports, whose
+   * bytes are taken from `inputs` (one pointer per port, NULL: leave what is there) before it
+   * returns. After the last kernel the scalar outputs and variables that the caller named with
+   * `watch` are kept for collect. */
+  int (*start)(int graph, const void *const *inputs);
+  /* Names up to 16 scalars, each of at most 8 bytes, that every later start(0) keeps. */
+  int (*watch)(const AmprtBlock *block, const uint64_t *at, const uint32_t *bytes, int n);
+  /* Waits for the oldest run of graph 0 not yet collected; 8 bytes per watched scalar. -1 also if
+   * none is left. */
+  int (*collect)(void *to);
+  /* Runs kernels first..past-1 of a graph and waits: for --profile, --dump-step and the like.
+   * `seconds` (one per kernel, added to) may be NULL. */
+  int (*kernels)(int graph, int first, int past, double *seconds);
+  int (*wait)(void);
+  const char *(*error)(void);
+} AmprtDevice;
+
 typedef struct AmprtProgram {
-  uint32_t abi; /* AMPRT_ABI */
+  uint32_t abi;                                 /* AMPRT_ABI */
   const char *model, *version, *target, *dtype; /* "cifar_resnet20", "ampcc 0.1.0", "cpu", "fp16" */
-  const char *fingerprint; /* hex hash of the model's IR: names, shapes, ops */
+  const char *fingerprint;                      /* hex hash of the model's IR: names, shapes, ops */
   int64_t batch_size, n_classes, height, width, channels; /* of input "image" */
   const AmprtVariable *variable;
   int32_t n_variables;
@@ -123,8 +163,8 @@ typedef struct AmprtProgram {
   const AmprtSetting *recipe;
   int32_t n_recipe;
   double bn_momentum; /* largest of the model's, 0 if it has no batch norm: for the lag warning */
-  /* Texts of --print-memory-plan, --print-precision. A byte below ' ' that is no newline stands for as
-   * many blanks. */
+  /* Texts of --print-memory-plan, --print-precision. A byte below ' ' that is no newline stands for
+   * as many blanks. */
   const char *memory_plan, *precision;
   /* Hooks of the target's generated code; any may be NULL. open makes library objects (once, before
    * any kernel) and returns 0, or -1 with one line in `error`. */
@@ -133,12 +173,26 @@ typedef struct AmprtProgram {
   void (*set_threads)(int threads); /* 0: all */
   int (*threads)(void);
   const char *(*describe)(void); /* e.g. "oneDNN 2.6.3, AVX-512", for --about and -v */
+  /* NULL: kernels are called on host memory. Else kernels have no functions and open, close are not
+   * called: the device runs whole graphs. */
+  const AmprtDevice *device;
 } AmprtProgram;
 
+/* One target's part of an executable. */
+typedef struct AmprtPart {
+  const char *name; /* "cpu", "cuda:sm_90" */
+  const AmprtProgram *program;
+  /* Can it run here? 0, or -1 with one line in `why`. The last part asked is the one that runs. */
+  int (*fits)(char *why, size_t size);
+} AmprtPart;
+
 /* The whole program: parses flags, loads data, trains, evaluates, saves. Returns the exit status: 0
- * done, 1 the user's input was bad, 2 usage, 3 the environment failed, 130/143 stopped by a signal after
- * saving. Never calls exit. */
+ * done, 1 the user's input was bad, 2 usage, 3 the environment failed, 130/143 stopped by a signal
+ * after saving. Never calls exit. */
 int amprt_main(const AmprtProgram *program, int argc, char **argv);
+/* The same with the first part that fits, or the one that --device=NAME names. Says on standard
+ * error which, and of those before it why not; 3 if none fits. */
+int amprt_main_parts(const AmprtPart *part, int n_parts, int argc, char **argv);
 
 #ifdef __cplusplus
 }

@@ -125,10 +125,11 @@ typedef struct AmprtSetting { /* a recipe entry: flag name without dashes, text 
 /* A target whose memory is not the host's. The runtime then keeps both blocks in host memory too,
  * touches there only what it fills or looks at, and moves those bytes. Every function returns 0, or
  * -1 with one line from error(). */
+typedef struct AmprtProgram AmprtProgram;
 typedef enum AmprtBlock { AMPRT_ARENA, AMPRT_STATE } AmprtBlock;
 typedef struct AmprtDevice {
   /* Allocates both blocks (zeroed) and all else, captures nothing yet. Once, before the others. */
-  int (*open)(const struct AmprtProgram *program, uint64_t state_bytes, uint64_t arena_bytes);
+  int (*open)(const AmprtProgram *program, uint64_t state_bytes, uint64_t arena_bytes);
   void (*close)(void);
   /* Copies that are done when they return, in order with all that was started before. */
   int (*write)(AmprtBlock block, uint64_t at, const void *from, uint64_t bytes);
@@ -150,7 +151,7 @@ typedef struct AmprtDevice {
   const char *(*error)(void);
 } AmprtDevice;
 
-typedef struct AmprtProgram {
+struct AmprtProgram {
   uint32_t abi;                                 /* AMPRT_ABI */
   const char *model, *version, *target, *dtype; /* "cifar_resnet20", "ampcc 0.1.0", "cpu", "fp16" */
   const char *fingerprint;                      /* hex hash of the model's IR: names, shapes, ops */
@@ -176,7 +177,7 @@ typedef struct AmprtProgram {
   /* NULL: kernels are called on host memory. Else kernels have no functions and open, close are not
    * called: the device runs whole graphs. */
   const AmprtDevice *device;
-} AmprtProgram;
+};
 
 /* One target's part of an executable. */
 typedef struct AmprtPart {

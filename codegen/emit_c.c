@@ -32,7 +32,7 @@ static int function_index(ProgramCode *program, const char *name) {
   return program->n_functions - 1;
 }
 
-static GraphCode emit_graph(CpuEmit *emit, ProgramCode *program, const Graph *graph) {
+static GraphCode emit_graph(Emitter *emit, ProgramCode *program, const Graph *graph) {
   CHECK(graph->stage == STAGE_PLANNED, "@%s is in stage %s", graph->name, stage_name[graph->stage]);
   emit->graph = graph;
   GraphCode code = {.graph = graph,
@@ -64,7 +64,7 @@ void emit_c(const Module *module, const CodegenOptions *options, FILE *out) {
   text_open(&functions);
   text_open(&tables);
   ProgramCode program = {.arena = module->arena, .module = module, .options = options};
-  CpuEmit emit = {.arena = module->arena,
+  Emitter emit = {.arena = module->arena,
                   .module = module,
                   .functions = functions.file,
                   .tables = tables.file,

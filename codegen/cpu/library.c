@@ -78,7 +78,7 @@ int64_t cpu_main_workspace(const Kernel *kernel) {
   static bool planned;
   char error[300];
   if (is_pool(kernel))
-    return cpu_pool_workspace(kernel);
+    return 0;
   if (!planned) {
     dnn_plan_for(PLANNED_THREADS);
     planned = true;
@@ -121,7 +121,7 @@ static uint32_t bits_of(double x, DType dtype) {
 }
 
 /* A constant operand as a table of its elements' bits. */
-static const char *const_table(CpuEmit *emit, const Value *value) {
+static const char *const_table(Emitter *emit, const Value *value) {
   const Node *node = value->node;
   const Attr *data = attr_find(node, ATTR_DATA);
   DType dtype = value->type.dtype;
@@ -143,14 +143,14 @@ static const char *const_table(CpuEmit *emit, const Value *value) {
   return name;
 }
 
-static const char *ref_text(CpuEmit *emit, const Value *value) {
+static const char *ref_text(Emitter *emit, const Value *value) {
   const Value *storage = value_storage((Value *)value);
   if (storage->node->op == OP_CONST)
     return arena_printf(emit->arena, "{.data = %s}", const_table(emit, storage));
   return arena_printf(emit->arena, "{%lld, %d}", (long long)value_at(value), value_in_state(value));
 }
 
-static void write_op(CpuEmit *emit, const char *name, const DnnOp *op, const Node *node,
+static void write_op(Emitter *emit, const char *name, const DnnOp *op, const Node *node,
                      const int64_t *workspace) {
   FILE *out = emit->tables;
   const char *ref[] = {ref_text(emit, node->arg[0]), ref_text(emit, node->arg[1]),
@@ -177,9 +177,9 @@ static void write_op(CpuEmit *emit, const char *name, const DnnOp *op, const Nod
   fputs("};\n", out);
 }
 
-void cpu_emit_main(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
+void cpu_emit_main(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   if (is_pool(kernel)) {
-    cpu_emit_pool(emit, kernel, call);
+    cpu_emit_loop(emit, kernel, call);
     return;
   }
   const Node *node = kernel_main(kernel);
@@ -199,7 +199,7 @@ void cpu_emit_head(FILE *out) {
     fputs(*line, out);
 }
 
-void cpu_emit_hooks(const CpuEmit *emit, FILE *out) {
+void cpu_emit_hooks(const Emitter *emit, FILE *out) {
   fprintf(out, "static const DnnOp *const library[] = {\n");
   for (int i = 0; i < emit->n_library; i++)
     fprintf(out, "  &%s,\n", emit->library[i]);

@@ -13,7 +13,7 @@
  *       for each channel: the tail
  *     }
  */
-#include "codegen/cpu/loop.h"
+#include "codegen/loop/loop.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static const struct {
   bool rounds;
 } point_text[OP_COUNT] = {
 #define POINT(id, rounds, text) [OP_##id] = {text, rounds},
-#include "codegen/cpu/point.def"
+#include "codegen/loop/point.def"
 };
 
 static bool is_low(DType dtype) {

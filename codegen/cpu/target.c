@@ -1,6 +1,7 @@
 /* What passes may ask about the CPU. Convolutions and products are library calls, so they take
  * nothing with them: prologue and epilogue become loops of their own. */
 #include "codegen/cpu/cpu.h"
+#include "codegen/loop/loop.h"
 
 enum { ALIGN = 64 }; /* a cache line, and the widest vector */
 
@@ -19,6 +20,6 @@ const Target target_cpu = {
     .activations = LAYOUT_NHWC,
     .takes_prologue = takes_nothing,
     .takes_epilogue = takes_nothing,
-    .fuses = cpu_loop_fuses,
+    .fuses = loop_fuses,
     .workspace = workspace,
 };

@@ -1,11 +1,11 @@
 /* One generated loop kernel: POINT nodes over one iteration space (the body), sums per channel of
  * what the body computes or loads, then a tail over the channels. See codegen/README.md for a
  * program's text. */
-#ifndef AMPCC_CODEGEN_CPU_LOOP_H
-#define AMPCC_CODEGEN_CPU_LOOP_H
+#ifndef AMPCC_CODEGEN_LOOP_LOOP_H
+#define AMPCC_CODEGEN_LOOP_LOOP_H
 
-#include "codegen/cpu/cpu.h"
-#include "codegen/cpu/text.h"
+#include "codegen/loop/emitter.h"
+#include "codegen/loop/text.h"
 
 typedef enum LoopPart { PART_BODY, PART_TAIL } LoopPart;
 
@@ -71,24 +71,31 @@ int64_t loop_channels(const Node *node);
 /* loop_text.c: the function's text, `@` for its name. Appends the numbers it uses to the plan. */
 const char *loop_text(LoopPlan *plan);
 /* loop_args.c: the args table named `name` of a function `function` */
-void loop_args(CpuEmit *emit, const LoopPlan *plan, const char *function, const char *name);
+void loop_args(Emitter *emit, const LoopPlan *plan, const char *function, const char *name);
 /* C initialisers of AmpRef: a value read (a constant gets a table of its own, named `owner`), a
  * result's own place (nowhere if it has none), the variable that an update of `kernel` stores
  * `value` to (or nowhere). */
-const char *ref_read(CpuEmit *emit, const Value *value, const char *owner);
-const char *ref_result(CpuEmit *emit, const Value *value);
-const char *ref_update(CpuEmit *emit, const Kernel *kernel, const Value *value);
+const char *ref_read(Emitter *emit, const Value *value, const char *owner);
+const char *ref_result(Emitter *emit, const Value *value);
+const char *ref_update(Emitter *emit, const Kernel *kernel, const Value *value);
 const char *ref_nowhere(void);
 void index_args(Text *out, const LoopIndex *index); /* of AmpIndex */
 /* "args_train_12": name of the args of a kernel of the graph being emitted */
-const char *args_name(CpuEmit *emit, const Kernel *kernel);
+const char *args_name(Emitter *emit, const Kernel *kernel);
 int64_t kernel_scratch(const Kernel *kernel); /* where its workspace lies */
 
 /* row.c reduce.c opt.c pool.c: functions of the prelude; the args table is written, *call is filled
  * but for its name */
-void row_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call);
-void reduce_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call);
-void opt_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call);
+void row_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
+void reduce_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
+void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
+void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
+/* table.c: the one of them that the kernel is for; false if it is none of theirs. */
+bool table_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
+/* "affine_relu": the ops in order, cut where it gets long. */
+const char *loop_stem(Arena *arena, const Kernel *kernel);
+/* fuses.c: Target.fuses of every target that makes loops */
+bool loop_fuses(const Node *a, const Node *b);
 int64_t opt_chunks(const Node *node);
 /* Chunks for `total` elements of work cut at `most` places: by size alone, never by threads. */
 int64_t chunk_count(int64_t total, int64_t most);

@@ -1,4 +1,4 @@
-#include "codegen/cpu/cpu.h"
+#include "codegen/loop/emitter.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void write_with_name(FILE *out, const char *body, const char *name) {
       fputc(*body, out);
 }
 
-const char *function_intern(CpuEmit *emit, const char *stem, const char *body) {
+const char *function_intern(Emitter *emit, const char *stem, const char *body) {
   FunctionCache *cache = emit->cache;
   for (int i = 0; i < cache->n; i++)
     if (strcmp(cache->function[i].body, body) == 0)
@@ -37,7 +37,7 @@ const char *function_intern(CpuEmit *emit, const char *stem, const char *body) {
   return name;
 }
 
-bool table_intern(CpuEmit *emit, const char *name) {
+bool table_intern(Emitter *emit, const char *name) {
   FunctionCache *cache = emit->cache;
   for (int i = 0; i < cache->n_tables; i++)
     if (strcmp(cache->table[i], name) == 0)

@@ -1,5 +1,5 @@
 /* The args of the kernels: places, sizes and numbers as C initialisers. */
-#include "codegen/cpu/loop.h"
+#include "codegen/loop/loop.h"
 #include "ir/eval/eval.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static const char *number_text(Arena *arena, double x) {
 }
 
 /* Floats of every type as f32: 16-bit constants are few and small. */
-static void const_table(CpuEmit *emit, const Value *value, const char *name) {
+static void const_table(Emitter *emit, const Value *value, const char *name) {
   const Attr *data = attr_find(value->node, ATTR_DATA);
   DType dtype = value->type.dtype;
   fprintf(emit->tables, "static const %s %s[] = {",
@@ -37,7 +37,7 @@ static void const_table(CpuEmit *emit, const Value *value, const char *name) {
   fputs("};\n", emit->tables);
 }
 
-const char *ref_read(CpuEmit *emit, const Value *value, const char *owner) {
+const char *ref_read(Emitter *emit, const Value *value, const char *owner) {
   const Value *storage = value_storage((Value *)value);
   DType dtype = value->type.dtype;
   if (storage->node->op != OP_CONST)
@@ -47,7 +47,7 @@ const char *ref_read(CpuEmit *emit, const Value *value, const char *owner) {
                       dtype_info[dtype].is_float ? (int)DT_F32 : (int)dtype);
 }
 
-const char *ref_result(CpuEmit *emit, const Value *value) {
+const char *ref_result(Emitter *emit, const Value *value) {
   const int64_t *at = attr_ints(value->node, ATTR_AT, value->node->n_results);
   CHECK(at, "%%%s was never planned", value->name);
   if (at[value->index] < 0)
@@ -55,7 +55,7 @@ const char *ref_result(CpuEmit *emit, const Value *value) {
   return ref_of(emit->arena, false, at[value->index], value->type.dtype);
 }
 
-const char *ref_update(CpuEmit *emit, const Kernel *kernel, const Value *value) {
+const char *ref_update(Emitter *emit, const Kernel *kernel, const Value *value) {
   for (int i = 0; i < kernel->n_nodes; i++) {
     const Node *node = kernel->node[i];
     if (node->op == OP_UPDATE && node->arg[1] == value)
@@ -64,14 +64,14 @@ const char *ref_update(CpuEmit *emit, const Kernel *kernel, const Value *value) 
   return ref_nowhere();
 }
 
-const char *args_name(CpuEmit *emit, const Kernel *kernel) {
+const char *args_name(Emitter *emit, const Kernel *kernel) {
   return arena_printf(emit->arena, "args_%s_%d", ident_of(emit->arena, emit->graph->name),
                       kernel->id);
 }
 
 /* ---- the table of a loop kernel ---- */
 
-static void add_inputs(CpuEmit *emit, const LoopPlan *plan, const char *name, Text *out) {
+static void add_inputs(Emitter *emit, const LoopPlan *plan, const char *name, Text *out) {
   if (!plan->n_inputs)
     return;
   text_add(out, "  .x = {");
@@ -84,13 +84,13 @@ static void add_inputs(CpuEmit *emit, const LoopPlan *plan, const char *name, Te
   text_add(out, "},\n");
 }
 
-static const char *output_ref(CpuEmit *emit, const LoopOutput *out) {
+static const char *output_ref(Emitter *emit, const LoopOutput *out) {
   if (!out->variable)
     return ref_result(emit, out->value);
   return ref_of(emit->arena, true, value_at(out->variable), out->value->type.dtype);
 }
 
-static void add_outputs(CpuEmit *emit, const LoopPlan *plan, Text *out) {
+static void add_outputs(Emitter *emit, const LoopPlan *plan, Text *out) {
   if (!plan->n_outputs)
     return;
   text_add(out, "  .y = {");
@@ -144,7 +144,7 @@ int64_t kernel_scratch(const Kernel *kernel) {
   return place[0];
 }
 
-void loop_args(CpuEmit *emit, const LoopPlan *plan, const char *function, const char *name) {
+void loop_args(Emitter *emit, const LoopPlan *plan, const char *function, const char *name) {
   const LoopGrid *g = &plan->grid;
   Text out = {emit->arena};
   text_format(&out, "static const %s_args %s = {\n", function, name);

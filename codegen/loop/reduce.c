@@ -1,5 +1,5 @@
 /* Reductions: functions of prelude_reduce.h. */
-#include "codegen/cpu/loop.h"
+#include "codegen/loop/loop.h"
 
 typedef struct ReduceAxes {
   LoopIndex kept, gone;
@@ -48,7 +48,7 @@ static void reduce_axes_args(Text *out, const ReduceAxes *r) {
               (long long)r->n_kept, (long long)r->n_gone, (long long)r->inner, r->inner_gone);
 }
 
-static void emit_sum(CpuEmit *emit, const Node *node, const char *name, KernelCall *call) {
+static void emit_sum(Emitter *emit, const Node *node, const char *name, KernelCall *call) {
   ReduceAxes r = reduce_axes(node);
   int64_t each = r.n_gone * (r.inner_gone ? r.inner : 1);
   Text out = {emit->arena};
@@ -65,7 +65,7 @@ static void emit_sum(CpuEmit *emit, const Node *node, const char *name, KernelCa
 }
 
 /* Tables NAME_x and NAME_n of the operands from `first` on. */
-static void emit_list(CpuEmit *emit, const Node *node, int first, const char *name) {
+static void emit_list(Emitter *emit, const Node *node, int first, const char *name) {
   Text x = {emit->arena}, count = {emit->arena};
   for (int k = first; k < node->n_args; k++) {
     const char *owner = arena_printf(emit->arena, "%s_x%d", name, k);
@@ -76,14 +76,14 @@ static void emit_list(CpuEmit *emit, const Node *node, int first, const char *na
   fprintf(emit->tables, "static const int64_t %s_n[] = {%s};\n", name, text_get(&count));
 }
 
-static void emit_all_finite(CpuEmit *emit, const Node *node, const char *name, KernelCall *call) {
+static void emit_all_finite(Emitter *emit, const Node *node, const char *name, KernelCall *call) {
   emit_list(emit, node, 0, name);
   fprintf(emit->tables, "static const AmpFinite %s = {%s, %s_x, %s_n, %d};\n", name,
           ref_result(emit, node->result[0]), name, name, node->n_args);
   call->function = "amp_all_finite";
 }
 
-static void emit_clip_norm(CpuEmit *emit, const Node *node, const char *name, KernelCall *call) {
+static void emit_clip_norm(Emitter *emit, const Node *node, const char *name, KernelCall *call) {
   const char *inv = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_inv", name));
   emit_list(emit, node, 1, name);
   fprintf(emit->tables, "static const AmpClipNorm %s = {%s, {%s, %s}, %s_x, %s_n, %a, %d};\n", name,
@@ -92,7 +92,7 @@ static void emit_clip_norm(CpuEmit *emit, const Node *node, const char *name, Ke
   call->function = "amp_clip_norm";
 }
 
-void reduce_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
+void reduce_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   CHECK(kernel->n_nodes == 1, "kernel %d is no reduction alone", kernel->id);
   const char *name = args_name(emit, kernel);
   const Node *node = kernel->node[0];

@@ -1,6 +1,6 @@
 /* Optimizers: functions of prelude_opt.h. A kernel is one opt_* node and the updates of its
  * results. */
-#include "codegen/cpu/loop.h"
+#include "codegen/loop/loop.h"
 
 /* Operands after w and the slots: g, lr, inv (, step). */
 typedef struct OptForm {
@@ -34,11 +34,11 @@ int64_t opt_chunks(const Node *node) {
 /* Lists of refs: the entries that a form lacks are nowhere. */
 enum { MAX_SLOTS = 2, MAX_OUT = 4 };
 
-static const char *operand(CpuEmit *emit, const Node *node, int k, const char *name) {
+static const char *operand(Emitter *emit, const Node *node, int k, const char *name) {
   return ref_read(emit, node->arg[k], arena_printf(emit->arena, "%s_%d", name, k));
 }
 
-static void add_operands(CpuEmit *emit, const Node *node, const OptForm *form, const char *name,
+static void add_operands(Emitter *emit, const Node *node, const OptForm *form, const char *name,
                          Text *out) {
   static const char *const field[] = {"g", "lr", "inv", "step"};
   text_format(out, "  .w = %s,\n  .slot = {", operand(emit, node, 0, name));
@@ -50,7 +50,7 @@ static void add_operands(CpuEmit *emit, const Node *node, const OptForm *form, c
     text_format(out, "  .%s = %s,\n", field[k], operand(emit, node, 1 + form->slots + k, name));
 }
 
-static void add_results(CpuEmit *emit, const Kernel *kernel, Text *out) {
+static void add_results(Emitter *emit, const Kernel *kernel, Text *out) {
   const Node *node = kernel->node[0];
   text_add(out, "  .out = {");
   for (int r = 0; r < MAX_OUT; r++)
@@ -75,7 +75,7 @@ static const Value *predicate_of(const Kernel *kernel) {
   return go;
 }
 
-void opt_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
+void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel->node[0];
   const OptForm *form = &opt_form[node->op];
   const Value *go = predicate_of(kernel);

@@ -1,4 +1,4 @@
-#include "codegen/cpu/text.h"
+#include "codegen/loop/text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Kernels over rows of the last axis: functions of prelude_row.h. */
-#include "codegen/cpu/loop.h"
+#include "codegen/loop/loop.h"
 
 /* Which operand is what; -1: none. */
 typedef struct RowForm {
@@ -15,14 +15,14 @@ static const RowForm row_form[OP_COUNT] = {
     [OP_IN_TOP_K] = {"amp_in_top_k", -1, 1, -1},
 };
 
-static void add_ref(CpuEmit *emit, Text *out, const char *field, const Node *node, int k,
+static void add_ref(Emitter *emit, Text *out, const char *field, const Node *node, int k,
                     const char *name) {
   const char *owner = arena_printf(emit->arena, "%s_%s", name, field);
   text_format(out, "  .%s = %s,\n", field,
               k < 0 ? ref_nowhere() : ref_read(emit, node->arg[k], owner));
 }
 
-void row_emit(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
+void row_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel->node[0];
   const RowForm *form = &row_form[node->op];
   CHECK(form->function && kernel->n_nodes == 1, "kernel %d is no row kernel", kernel->id);

@@ -1,7 +1,7 @@
 /* Pooling: functions of prelude_pool.h. Generated, not oneDNN's: our index names the first maximum
  * of a window and survives in the graph, and NaN wins; oneDNN's workspace is opaque and its maximum
  * drops NaN. */
-#include "codegen/cpu/loop.h"
+#include "codegen/loop/loop.h"
 
 /* Which value has the shape of x and which that of y; results count from RESULT on. */
 enum { RESULT = 100 };
@@ -22,7 +22,7 @@ static const Value *pick(const Node *node, int which) {
   return which >= RESULT ? node->result[which - RESULT] : node->arg[which];
 }
 
-static const char *index_ref(CpuEmit *emit, const Node *node, int which, const char *name) {
+static const char *index_ref(Emitter *emit, const Node *node, int which, const char *name) {
   if (which < 0)
     return ref_nowhere();
   if (which >= RESULT)
@@ -30,12 +30,7 @@ static const char *index_ref(CpuEmit *emit, const Node *node, int which, const c
   return ref_read(emit, pick(node, which), arena_printf(emit->arena, "%s_index", name));
 }
 
-int64_t cpu_pool_workspace(const Kernel *kernel) {
-  (void)kernel;
-  return 0;
-}
-
-void cpu_emit_pool(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
+void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel->node[0];
   const PoolForm *form = &pool_form[node->op];
   CHECK(form->function && kernel->n_nodes == 1, "kernel %d is no pooling alone", kernel->id);
@@ -62,5 +57,4 @@ void cpu_emit_pool(CpuEmit *emit, const Kernel *kernel, KernelCall *call) {
   fputs(text_get(&out), emit->tables);
   call->function = form->function;
   call->args = arena_printf(emit->arena, "&%s", name);
-  call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, op_info[node->op].name);
 }

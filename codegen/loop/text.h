@@ -1,6 +1,6 @@
 /* Text that grows, in an arena. */
-#ifndef AMPCC_CODEGEN_CPU_TEXT_H
-#define AMPCC_CODEGEN_CPU_TEXT_H
+#ifndef AMPCC_CODEGEN_LOOP_TEXT_H
+#define AMPCC_CODEGEN_LOOP_TEXT_H
 
 #include "ir/base/arena.h"
 

@@ -1,5 +1,5 @@
 /* What a loop kernel reads, stores and iterates over. */
-#include "codegen/cpu/loop.h"
+#include "codegen/loop/loop.h"
 
 #include <string.h>
 

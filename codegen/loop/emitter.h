@@ -1,0 +1,41 @@
+/* What the emitters of every target share: one part of a program being written, and the names of
+ * its functions and tables. */
+#ifndef AMPCC_CODEGEN_LOOP_EMITTER_H
+#define AMPCC_CODEGEN_LOOP_EMITTER_H
+
+#include "codegen/codegen.h"
+
+typedef struct FunctionCache FunctionCache;
+
+/* What the emitters of one part of a program share. */
+typedef struct Emitter {
+  Arena *arena;
+  const Module *module;
+  const Graph *graph; /* the one being emitted */
+  FILE *functions;    /* struct types and functions */
+  FILE *tables;       /* the static const args; may name functions and types */
+  FunctionCache *cache;
+  const CodegenOptions *options;
+  const char **library; /* names of the tables of library kernels, by slot */
+  int n_library, cap_library;
+} Emitter;
+
+typedef struct KernelCall {
+  const char *function; /* C identifier */
+  const char *args;     /* C expression of type const void *: "&args_train_12", or "NULL" */
+  const char *name;     /* for profiles: "k12_affine_relu" */
+} KernelCall;
+
+FunctionCache *function_cache_new(Arena *arena);
+/* The name of the function whose text (with its own name spelled `@`) is `body`; writes it to
+ * emit->functions, with `@` replaced, the first time it is asked for. */
+const char *function_intern(Emitter *emit, const char *stem, const char *body);
+/* True when the table `name` is asked for for the first time, and so must be written. */
+bool table_intern(Emitter *emit, const char *name);
+/* Where a value lies: in the state block or the arena, and its offset there. Views are followed. */
+bool value_in_state(const Value *value);
+int64_t value_at(const Value *value);
+const char *ctype_of(DType dtype);
+const char *ident_of(Arena *arena, const char *name); /* any name as part of an identifier */
+
+#endif

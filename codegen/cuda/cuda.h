@@ -1,0 +1,49 @@
+/* The CUDA target, as its emitters see it. Every kernel of the graph becomes one or more launches
+ * (CudaLaunch in cuda_rt.h): generated kernels, plans of cuDNN, products of cublasLt. Kernels of
+ * equal structure share a function; offsets, sizes and numbers go into args structs that the host
+ * passes by value. The kernels' text is CUDA C that is also C (see prelude.h here), so that the
+ * tests run it on the host. */
+#ifndef AMPCC_CODEGEN_CUDA_CUDA_H
+#define AMPCC_CODEGEN_CUDA_CUDA_H
+
+#include "codegen/cuda/cuda_rt.h"
+#include "codegen/loop/emitter.h"
+
+enum { MAX_LAUNCH_OPERANDS = 12 };
+
+/* One row of a graph's table of launches. Texts are C. */
+typedef struct Launch {
+  CudaLaunchKind kind;
+  int kernel;           /* id of the graph's kernel */
+  const char *name;     /* for profiles: "k12_affine_relu" */
+  const char *function; /* KERNEL: in the image */
+  const char *args;     /* KERNEL: name of its args table in emit->tables */
+  int64_t grid[3];
+  int block[3];
+  int64_t shared;          /* dynamic shared memory, bytes */
+  const char *description; /* PLAN, MATMUL: name of its CudaPlan or CudaMatmul table */
+  int n_operands;
+  const Value *operand[MAX_LAUNCH_OPERANDS]; /* PLAN, MATMUL */
+  int64_t workspace, workspace_bytes;        /* PLAN, MATMUL: in the arena */
+} Launch;
+
+typedef struct LaunchList {
+  Launch *launch;
+  int n, cap;
+} LaunchList;
+
+/* launch.c and friends: kernels without a library call: POINT, VECTOR, CHANNEL, ROW, REDUCE, OPT,
+ * UPDATE, POOL. `kernel` and the `n` - 1 after it; most take one, optimizers that can share a
+ * launch are given together. */
+void cuda_emit_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out);
+/* How many of kernel[0..n-1] may be given to cuda_emit_loops at once; at least 1. */
+int cuda_loops_joined(const Kernel *kernel, int n);
+int64_t cuda_loop_workspace(const Kernel *kernel);
+/* library.c: CONV and MATMUL */
+void cuda_emit_library(Emitter *emit, const Kernel *kernel, LaunchList *out);
+int64_t cuda_library_workspace(const Kernel *kernel);
+
+/* The text in front of all kernels (prelude*.h, embedded). */
+void cuda_emit_prelude(FILE *out);
+
+#endif

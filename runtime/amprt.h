@@ -123,32 +123,35 @@ typedef struct AmprtSetting { /* a recipe entry: flag name without dashes, text 
 } AmprtSetting;
 
 /* A target whose memory is not the host's. The runtime then keeps both blocks in host memory too,
- * touches there only what it fills or looks at, and moves those bytes. Every function returns 0, or
- * -1 with one line from error(). */
+ * touches there only what it fills or looks at, and moves those bytes (machine.h). Functions return
+ * 0, or -1 with one line in error(). The first failure stays: whatever is called after it does
+ * nothing and returns -1. */
 typedef struct AmprtProgram AmprtProgram;
 typedef enum AmprtBlock { AMPRT_ARENA, AMPRT_STATE } AmprtBlock;
+enum { AMPRT_MAX_WATCHED = 16, AMPRT_AHEAD = 16 };
 typedef struct AmprtDevice {
-  /* Allocates both blocks (zeroed) and all else, captures nothing yet. Once, before the others. */
-  int (*open)(const AmprtProgram *program, uint64_t state_bytes, uint64_t arena_bytes);
-  void (*close)(void);
+  /* Allocates both blocks (zeroed) and all else, captures nothing yet. Once, before the others.
+   * `strict`: plans that do not fit the libraries found here are an error, not made anew. */
+  int (*open)(const AmprtProgram *program, uint64_t state_bytes, uint64_t arena_bytes, int strict);
+  void (*close)(void); /* also after an open that failed */
   /* Copies that are done when they return, in order with all that was started before. */
   int (*write)(AmprtBlock block, uint64_t at, const void *from, uint64_t bytes);
   int (*read)(AmprtBlock block, uint64_t at, void *to, uint64_t bytes);
   /* Starts one run of a whole graph and returns at once. Inputs are the graph's input ports, whose
    * bytes are taken from `inputs` (one pointer per port, NULL: leave what is there) before it
-   * returns. After the last kernel the scalar outputs and variables that the caller named with
-   * `watch` are kept for collect. */
+   * returns. A run of graph 0 keeps the scalars named with `watch` as the last kernel leaves them;
+   * at most AMPRT_AHEAD such runs are not yet collected. */
   int (*start)(int graph, const void *const *inputs);
-  /* Names up to 16 scalars, each of at most 8 bytes, that every later start(0) keeps. */
+  /* Names up to AMPRT_MAX_WATCHED scalars, each of at most 8 bytes. Before the first start that is
+   * to be collected. */
   int (*watch)(const AmprtBlock *block, const uint64_t *at, const uint32_t *bytes, int n);
   /* Waits for the oldest run of graph 0 not yet collected; 8 bytes per watched scalar. -1 also if
    * none is left. */
   int (*collect)(void *to);
   /* Runs kernels first..past-1 of a graph and waits: for --profile, --dump-step and the like.
-   * `seconds` (one per kernel, added to) may be NULL. */
+   * seconds[i] (NULL: not wanted) is added what kernel first + i took. */
   int (*kernels)(int graph, int first, int past, double *seconds);
-  int (*wait)(void);
-  const char *(*error)(void);
+  const char *(*error)(void); /* NULL: nothing has failed */
 } AmprtDevice;
 
 struct AmprtProgram {
@@ -183,7 +186,8 @@ struct AmprtProgram {
 typedef struct AmprtPart {
   const char *name; /* "cpu", "cuda:sm_90" */
   const AmprtProgram *program;
-  /* Can it run here? 0, or -1 with one line in `why`. The last part asked is the one that runs. */
+  /* Can it run here? 0, or -1 with one line in `why`. The last part asked is the one that runs.
+   * NULL: it always can. */
   int (*fits)(char *why, size_t size);
 } AmprtPart;
 
@@ -191,8 +195,9 @@ typedef struct AmprtPart {
  * done, 1 the user's input was bad, 2 usage, 3 the environment failed, 130/143 stopped by a signal
  * after saving. Never calls exit. */
 int amprt_main(const AmprtProgram *program, int argc, char **argv);
-/* The same with the first part that fits, or the one that --device=NAME names. Says on standard
- * error which, and of those before it why not; 3 if none fits. */
+/* The same with the first part that fits, or the first of those that --device=NAME names ("cuda" is
+ * every "cuda:..."). So the fastest comes first, "cpu" last. Says on standard error which, and of
+ * those before it why not; 3 if none fits. */
 int amprt_main_parts(const AmprtPart *part, int n_parts, int argc, char **argv);
 
 #ifdef __cplusplus

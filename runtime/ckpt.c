@@ -28,7 +28,7 @@ AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
     const AmprtVariable *v = &program->variable[i];
     if (v->kind != AMPRT_COPY)
       tensor[n++] = (AmprtTensorOut){
-          v->name, v->dtype, v->rank, v->dim, machine->run.state + v->at, is_filters(v)};
+          v->name, v->dtype, v->rank, v->dim, amprt_variable_at(machine, v), is_filters(v)};
   }
   if (batch) {
     tensor[n++] = (AmprtTensorOut){"image", AMPRT_F32, 4, image, batch->image, false};
@@ -41,8 +41,9 @@ AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
                             {"model", program->model}, {"fingerprint", program->fingerprint},
                             {"dtype", program->dtype}, {"step", step},
                             {"examples", examples},    {"seed", seed}};
-  AmprtStatus status =
-      amprt_tensors_write(path, tensor, n, meta, sizeof meta / sizeof *meta, error);
+  AmprtStatus status = amprt_machine_check(machine, error);
+  if (!status)
+    status = amprt_tensors_write(path, tensor, n, meta, sizeof meta / sizeof *meta, error);
   free(tensor);
   return status;
 }
@@ -157,7 +158,7 @@ static void store_one(const AmprtVariable *variable, const AmprtTensor *tensor,
     memcpy(state + variable->at, tensor->data, tensor->size);
 }
 
-static AmprtStatus store_all(const Match *match, unsigned char *state, AmprtError *error) {
+static AmprtStatus store_all(const Match *match, const AmprtMachine *machine, AmprtError *error) {
   size_t most = 1;
   for (int i = 0; i < match->program->n_variables; i++)
     if (match->tensor[i] && (size_t)match->tensor[i]->elements > most)
@@ -167,9 +168,10 @@ static AmprtStatus store_all(const Match *match, unsigned char *state, AmprtErro
     return amprt_fail_memory(error, most * sizeof *room, "a checkpoint");
   for (int i = 0; i < match->program->n_variables; i++)
     if (match->tensor[i])
-      store_one(&match->program->variable[i], match->tensor[i], state, room);
+      store_one(&match->program->variable[i], match->tensor[i], machine->run.state, room);
   free(room);
-  amprt_init_copies(match->program, state);
+  amprt_init_copies(match->program, machine->run.state);
+  amprt_machine_push_state(machine);
   return AMPRT_OK;
 }
 
@@ -278,7 +280,7 @@ AmprtStatus amprt_ckpt_resume(const char *path, AmprtMachine *machine, AmprtProg
     status = match_end(&match, path, "; --init-from takes parameters and statistics only", error);
   }
   if (!status)
-    status = store_all(&match, machine->run.state, error);
+    status = store_all(&match, machine, error);
   match_close(&match);
   if (!status)
     *progress = read;
@@ -301,7 +303,7 @@ AmprtStatus amprt_ckpt_init_from(const char *path, AmprtMachine *machine, AmprtT
     amprt_text_add(notes, "%s: %d other tensors in it are not used\n", path,
                    match.file.n_tensors - used);
   if (!status)
-    status = store_all(&match, machine->run.state, error);
+    status = store_all(&match, machine, error);
   match_close(&match);
   return status;
 }

@@ -127,3 +127,12 @@ void amprt_from_f32(AmprtDType to, const float *src, void *dst, size_t n) {
     for (size_t i = 0; i < n; i++)
       dtype_info[to].store(src[i], (unsigned char *)dst + i * dtype_info[to].size);
 }
+
+double amprt_scalar(AmprtDType dtype, const void *at) {
+  int64_t whole;
+  float value;
+  if (dtype == AMPRT_I64)
+    return memcpy(&whole, at, sizeof whole), (double)whole;
+  amprt_to_f32(dtype, at, &value, 1);
+  return value;
+}

@@ -19,6 +19,9 @@ uint16_t amprt_bf16_of(float x); /* likewise */
 float amprt_f16_to(uint16_t h);
 float amprt_bf16_to(uint16_t h);
 
+/* One element; an I64 keeps 53 bits. */
+double amprt_scalar(AmprtDType dtype, const void *at);
+
 /* n elements between any type and f32. Neither needs more alignment than 1. f32 -> integers
  * truncates. */
 void amprt_to_f32(AmprtDType from, const void *src, float *dst, size_t n);

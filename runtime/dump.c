@@ -81,6 +81,8 @@ static AmprtStatus run_and_write(AmprtSession *session, const AmprtBatch *batch,
   run_step(session, batch, dump, values);
   if (dump->failed || (values && values->failed))
     return amprt_fail_memory(error, 0, "the step's tensors");
+  if (amprt_machine_check(&session->machine, error))
+    return error->status;
   int n = dump->n;
   dump->tensor[n++] = (AmprtTensorOut){"image", AMPRT_F32, 4, image, batch->image, false};
   dump->tensor[n++] = (AmprtTensorOut){"label", AMPRT_I32, 1, image, batch->label, false};

@@ -53,7 +53,7 @@ void amprt_values_state(AmprtValueDump *dump, const char *prefix) {
   const AmprtProgram *program = dump->machine->program;
   for (int i = 0; i < program->n_variables; i++) {
     const AmprtVariable *v = &program->variable[i];
-    keep(dump, prefix, v->name, v->dtype, v->rank, v->dim, dump->machine->run.state + v->at);
+    keep(dump, prefix, v->name, v->dtype, v->rank, v->dim, amprt_variable_at(dump->machine, v));
   }
 }
 
@@ -69,6 +69,6 @@ void amprt_values_after(void *context, int kernel) {
     const AmprtValue *value = &dump->graph->value[i];
     if (value->kernel == kernel)
       keep(dump, "value", value->name, value->dtype, 1, (const int64_t *)&value->elements,
-           dump->machine->run.arena + value->at);
+           amprt_value_at(dump->machine, value));
   }
 }

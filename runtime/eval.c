@@ -91,7 +91,8 @@ AmprtStatus amprt_evaluate(AmprtSession *session, AmprtScore *score, AmprtError 
                             : amprt_fail_memory(error, sizeof *room, "the evaluation");
   if (!status) {
     run_all(session, graph, feed, room, score);
-    if (!amprt_stop_signal())
+    status = amprt_machine_check(&session->machine, error);
+    if (!status && !amprt_stop_signal())
       report(session, score, amprt_seconds() - start);
   }
   amprt_feed_close(feed);
@@ -113,6 +114,8 @@ AmprtStatus amprt_recompute_stats(AmprtSession *session, AmprtError *error) {
     amprt_machine_run(&session->machine, graph, &inputs);
   }
   amprt_feed_close(feed);
+  if (!status)
+    status = amprt_machine_check(&session->machine, error);
   if (!status && session->options.verbose)
     amprt_say(&session->log, "moving statistics renewed over %lld batches",
               (long long)session->options.recompute_bn_stats);

@@ -63,7 +63,7 @@ static void look_at_start(const AmprtMachine *machine, const AmprtGraph *graph,
                           .value = v->name,
                           .layer = v->layer ? v->layer : "",
                           .dtype = (AmprtDType)v->dtype},
-           machine->run.state + v->at, amprt_variable_elements(v));
+           amprt_variable_at(machine, v), amprt_variable_elements(v));
   }
 }
 
@@ -86,7 +86,7 @@ static void look_after(void *context, int kernel) {
                         .layer = v->layer,
                         .makers = v->makers,
                         .dtype = v->dtype},
-         search->machine->run.arena + v->at, (int64_t)v->elements);
+         amprt_value_at(search->machine, v), (int64_t)v->elements);
   }
 }
 
@@ -94,16 +94,12 @@ static bool is_kept(const AmprtKept *kept, const AmprtVariable *variable) {
   return kept->whole || variable->kind == AMPRT_SCALE;
 }
 
-static size_t bytes_of(const AmprtVariable *variable) {
-  return (size_t)amprt_variable_elements(variable) * amprt_dtype_size(variable->dtype);
-}
-
 AmprtStatus amprt_kept_open(AmprtKept *kept, const AmprtProgram *program, bool whole,
                             AmprtError *error) {
   size_t size = 1;
   *kept = (AmprtKept){.whole = whole};
   for (int i = 0; i < program->n_variables; i++)
-    size += is_kept(kept, &program->variable[i]) ? bytes_of(&program->variable[i]) : 0;
+    size += is_kept(kept, &program->variable[i]) ? amprt_variable_bytes(&program->variable[i]) : 0;
   kept->bytes = malloc(size);
   return kept->bytes ? AMPRT_OK : amprt_fail_memory(error, size, "a copy of the state");
 }
@@ -118,8 +114,8 @@ void amprt_kept_take(const AmprtKept *kept, const AmprtMachine *machine) {
   unsigned char *to = kept->bytes;
   for (int i = 0; i < machine->program->n_variables; i++)
     if (is_kept(kept, &v[i])) {
-      memcpy(to, machine->run.state + v[i].at, bytes_of(&v[i]));
-      to += bytes_of(&v[i]);
+      memcpy(to, amprt_variable_at(machine, &v[i]), amprt_variable_bytes(&v[i]));
+      to += amprt_variable_bytes(&v[i]);
     }
 }
 
@@ -128,8 +124,9 @@ void amprt_kept_put_back(const AmprtKept *kept, AmprtMachine *machine) {
   const unsigned char *from = kept->bytes;
   for (int i = 0; i < machine->program->n_variables; i++)
     if (is_kept(kept, &v[i])) {
-      memcpy(machine->run.state + v[i].at, from, bytes_of(&v[i]));
-      from += bytes_of(&v[i]);
+      memcpy(machine->run.state + v[i].at, from, amprt_variable_bytes(&v[i]));
+      amprt_machine_push(machine, AMPRT_STATE, v[i].at, amprt_variable_bytes(&v[i]));
+      from += amprt_variable_bytes(&v[i]);
     }
 }
 
@@ -153,12 +150,13 @@ bool amprt_find(AmprtMachine *machine, const AmprtGraph *graph, int past, const 
   int64_t *runs = machine->runs;
   machine->seconds = NULL; /* no part of a profile */
   machine->runs = NULL;
-  memcpy(now, machine->run.state, size);
+  memcpy(now, amprt_machine_pull_state(machine), size);
   amprt_kept_put_back(kept, machine);
   amprt_machine_fill(machine, graph, inputs);
   look_at_start(machine, graph, finding);
   amprt_machine_kernels(machine, graph, 0, past, all, n_hooks + 1);
   memcpy(machine->run.state, now, size);
+  amprt_machine_push_state(machine);
   machine->seconds = seconds;
   machine->runs = runs;
   free(now);

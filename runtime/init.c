@@ -20,6 +20,10 @@ int64_t amprt_variable_elements(const AmprtVariable *variable) {
   return n;
 }
 
+size_t amprt_variable_bytes(const AmprtVariable *variable) {
+  return (size_t)amprt_variable_elements(variable) * amprt_dtype_size((AmprtDType)variable->dtype);
+}
+
 const AmprtVariable *amprt_variable_find(const AmprtProgram *program, const char *name) {
   for (int i = 0; i < program->n_variables; i++)
     if (!strcmp(program->variable[i].name, name))

@@ -5,6 +5,7 @@
 #include "runtime/amprt.h"
 
 int64_t amprt_variable_elements(const AmprtVariable *variable);
+size_t amprt_variable_bytes(const AmprtVariable *variable);
 const AmprtVariable *amprt_variable_find(const AmprtProgram *program,
                                          const char *name); /* or NULL */
 

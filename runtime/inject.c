@@ -138,8 +138,13 @@ void amprt_inject_close(AmprtInject *inject) {
   *inject = (AmprtInject){0};
 }
 
-static void put(AmprtDType dtype, float x, unsigned char *at, uint64_t element) {
-  amprt_from_f32(dtype, &x, at + element * amprt_dtype_size(dtype), 1);
+static void put(const AmprtMachine *machine, AmprtBlock block, uint64_t at, AmprtDType dtype,
+                uint64_t element, float x) {
+  size_t size = amprt_dtype_size(dtype);
+  at += element * size;
+  amprt_from_f32(dtype, &x, (block == AMPRT_STATE ? machine->run.state : machine->run.arena) + at,
+                 1);
+  amprt_machine_push(machine, block, at, size);
 }
 
 /* One element of a parameter and of its copies. */
@@ -148,7 +153,7 @@ static void put_variable(const AmprtMachine *machine, const AmprtInjection *entr
   for (int i = 0; i < program->n_variables; i++) {
     const AmprtVariable *v = &program->variable[i];
     if (v == entry->variable || (v->kind == AMPRT_COPY && !strcmp(v->of, entry->variable->name)))
-      put((AmprtDType)v->dtype, x, machine->run.state + v->at, entry->element);
+      put(machine, AMPRT_STATE, v->at, (AmprtDType)v->dtype, entry->element, x);
   }
 }
 
@@ -168,9 +173,9 @@ const AmprtBatch *amprt_inject_begin(AmprtInject *inject, int64_t number, const 
     if (entry->image)
       inject->image[entry->element] = entry->bad;
     if (entry->variable) {
-      amprt_to_f32(AMPRT_F32,
-                   machine->run.state + entry->variable->at + entry->element * sizeof(float),
-                   &entry->held, 1);
+      uint64_t at = entry->variable->at + entry->element * sizeof(float);
+      memcpy(&entry->held, amprt_machine_pull(machine, AMPRT_STATE, at, sizeof(float)),
+             sizeof(float));
       put_variable(machine, entry, entry->bad);
     }
   }
@@ -183,8 +188,8 @@ void amprt_inject_after(void *context, int kernel) {
     const AmprtInjection *entry = &inject->entry[i];
     const AmprtValue *value = entry->value;
     if (value && entry->batch == inject->batch && value->kernel == kernel)
-      put((AmprtDType)value->dtype, entry->bad, inject->machine->run.arena + value->at,
-          entry->element);
+      put(inject->machine, AMPRT_ARENA, value->at, (AmprtDType)value->dtype, entry->element,
+          entry->bad);
   }
 }
 

@@ -28,12 +28,57 @@ int64_t amprt_port_elements(const AmprtPort *port) {
   return n;
 }
 
-static void *port_at(const AmprtMachine *machine, const AmprtPort *port) {
-  return (port->in_state ? machine->run.state : machine->run.arena) + port->at;
+static AmprtBlock port_block(const AmprtPort *port) {
+  return port->in_state ? AMPRT_STATE : AMPRT_ARENA;
+}
+
+static uint64_t port_bytes(const AmprtPort *port) {
+  return (uint64_t)amprt_port_elements(port) * amprt_dtype_size((AmprtDType)port->dtype);
+}
+
+static unsigned char *host_at(const AmprtMachine *machine, AmprtBlock block, uint64_t at) {
+  return (block == AMPRT_STATE ? machine->run.state : machine->run.arena) + at;
+}
+
+const void *amprt_machine_pull(const AmprtMachine *machine, AmprtBlock block, uint64_t at,
+                               uint64_t bytes) {
+  unsigned char *to = host_at(machine, block, at);
+  if (machine->program->device)
+    machine->program->device->read(block, at, to, bytes);
+  return to;
+}
+
+void amprt_machine_push(const AmprtMachine *machine, AmprtBlock block, uint64_t at,
+                        uint64_t bytes) {
+  if (machine->program->device)
+    machine->program->device->write(block, at, host_at(machine, block, at), bytes);
+}
+
+const void *amprt_machine_pull_state(const AmprtMachine *machine) {
+  return amprt_machine_pull(machine, AMPRT_STATE, 0, machine->program->state_bytes);
+}
+
+void amprt_machine_push_state(const AmprtMachine *machine) {
+  amprt_machine_push(machine, AMPRT_STATE, 0, machine->program->state_bytes);
+}
+
+AmprtStatus amprt_machine_check(const AmprtMachine *machine, AmprtError *error) {
+  const AmprtDevice *device = machine->program->device;
+  const char *text = device ? device->error() : NULL;
+  return text ? amprt_fail(error, AMPRT_ENV, "%s", text) : AMPRT_OK;
 }
 
 const void *amprt_port_at(const AmprtMachine *machine, const AmprtPort *port) {
-  return port_at(machine, port);
+  return amprt_machine_pull(machine, port_block(port), port->at, port_bytes(port));
+}
+
+const void *amprt_variable_at(const AmprtMachine *machine, const AmprtVariable *variable) {
+  return amprt_machine_pull(machine, AMPRT_STATE, variable->at, amprt_variable_bytes(variable));
+}
+
+const void *amprt_value_at(const AmprtMachine *machine, const AmprtValue *value) {
+  return amprt_machine_pull(machine, AMPRT_ARENA, value->at,
+                            value->elements * amprt_dtype_size((AmprtDType)value->dtype));
 }
 
 static void fill_image(void *to, const AmprtPort *port, const AmprtInputs *inputs) {
@@ -59,15 +104,21 @@ static const struct {
               {"label", fill_label},
               {"schedule", fill_schedule},
               {"bn_momentum", fill_momentum}};
+enum { N_FILLERS = sizeof filler / sizeof *filler };
 
-static void fill(const AmprtMachine *machine, const AmprtPort *port, const AmprtInputs *inputs) {
-  for (size_t i = 0; i < sizeof filler / sizeof *filler; i++)
+/* Into host memory; returns where. */
+static const void *fill(const AmprtMachine *machine, const AmprtPort *port,
+                        const AmprtInputs *inputs) {
+  void *to = host_at(machine, port_block(port), port->at);
+  for (int i = 0; i < N_FILLERS; i++)
     if (!strcmp(filler[i].name, port->name))
-      filler[i].fill(port_at(machine, port), port, inputs);
+      filler[i].fill(to, port, inputs);
+  return to;
 }
 
-static AmprtStatus check_input(const AmprtProgram *program, const AmprtPort *port,
+static AmprtStatus check_input(const AmprtProgram *program, const AmprtGraph *graph, int i,
                                AmprtError *error) {
+  const AmprtPort *port = &graph->input[i];
   int64_t pixels = program->batch_size * program->height * program->width * program->channels;
   int64_t n = amprt_port_elements(port);
   bool good =
@@ -75,9 +126,10 @@ static AmprtStatus check_input(const AmprtProgram *program, const AmprtPort *por
       (!strcmp(port->name, "label") && n == program->batch_size && port->dtype == AMPRT_I32) ||
       (!strcmp(port->name, "schedule") && port->dtype == AMPRT_F32) ||
       (!strcmp(port->name, "bn_momentum") && n == 1);
-  return good ? AMPRT_OK
-              : amprt_fail(error, AMPRT_ENV,
-                           "this program is damaged: input `%s`; compile it again", port->name);
+  return good && i < N_FILLERS
+             ? AMPRT_OK
+             : amprt_fail(error, AMPRT_ENV, "this program is damaged: input `%s`; compile it again",
+                          port->name);
 }
 
 static AmprtStatus check(const AmprtProgram *program, AmprtError *error) {
@@ -89,18 +141,20 @@ static AmprtStatus check(const AmprtProgram *program, AmprtError *error) {
   AmprtStatus status = AMPRT_OK;
   for (int g = 0; g < program->n_graphs; g++)
     for (int i = 0; i < program->graph[g].n_inputs && !status; i++)
-      status = check_input(program, &program->graph[g].input[i], error);
+      status = check_input(program, &program->graph[g], i, error);
   return status;
 }
 
-/* A zeroed block of 64-byte lines; a little more than asked, so that it is never empty. */
-static AmprtStatus make_block(unsigned char **out, uint64_t bytes, const char *what,
+/* A zeroed block of 64-byte lines; a little more than asked, so that it is never empty. A mirror of
+ * a device's takes no memory until it is touched. */
+static AmprtStatus make_block(unsigned char **out, uint64_t bytes, bool mirror, const char *what,
                               AmprtError *error) {
   size_t size = ((size_t)bytes / 64 + 1) * 64;
-  *out = aligned_alloc(64, size);
+  *out = mirror ? calloc(size, 1) : aligned_alloc(64, size);
   if (!*out)
     return amprt_fail_memory(error, size, what);
-  memset(*out, 0, size);
+  if (!mirror)
+    memset(*out, 0, size);
   return AMPRT_OK;
 }
 
@@ -115,33 +169,52 @@ static AmprtStatus make_profile(AmprtMachine *machine, AmprtError *error) {
   return good ? AMPRT_OK : amprt_fail_memory(error, 0, "the profile");
 }
 
+static uint64_t arena_bytes(const AmprtProgram *program) {
+  uint64_t most = 0;
+  for (int i = 0; i < program->n_graphs; i++)
+    if (program->graph[i].arena_bytes > most)
+      most = program->graph[i].arena_bytes;
+  return most;
+}
+
+static AmprtStatus open_target(AmprtMachine *machine, const AmprtOptions *options,
+                               AmprtError *error) {
+  const AmprtProgram *program = machine->program;
+  const AmprtDevice *device = program->device;
+  char text[512] = "";
+  machine->opened = true;
+  if (program->set_threads)
+    program->set_threads((int)options->threads);
+  if (device) {
+    device->open(program, program->state_bytes, arena_bytes(program), options->strict_plans);
+    return amprt_machine_check(machine, error);
+  }
+  if (program->open && program->open(&machine->run, text, sizeof text))
+    return amprt_fail(error, AMPRT_ENV, "%s", *text ? text : "the target failed to open");
+  return AMPRT_OK;
+}
+
 AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *program,
                                const AmprtOptions *options, AmprtError *error) {
-  char text[512] = "";
-  uint64_t arena = 0;
+  bool mirror = program->device != NULL;
   *machine = (AmprtMachine){.program = program};
-  for (int i = 0; i < program->n_graphs; i++)
-    if (program->graph[i].arena_bytes > arena)
-      arena = program->graph[i].arena_bytes;
   AmprtStatus status = check(program, error);
   if (!status)
-    status = make_block(&machine->run.state, program->state_bytes, "the state", error);
+    status = make_block(&machine->run.state, program->state_bytes, mirror, "the state", error);
   if (!status)
-    status = make_block(&machine->run.arena, arena, "the arena", error);
+    status = make_block(&machine->run.arena, arena_bytes(program), mirror, "the arena", error);
   if (!status && options->profile)
     status = make_profile(machine, error);
-  if (!status && program->set_threads)
-    program->set_threads((int)options->threads);
-  machine->opened = !status;
-  if (!status && program->open && program->open(&machine->run, text, sizeof text))
-    status = amprt_fail(error, AMPRT_ENV, "%s", *text ? text : "the target failed to open");
-  return status;
+  return status ? status : open_target(machine, options, error);
 }
 
 void amprt_machine_close(AmprtMachine *machine) {
-  if (machine->opened && machine->program->close)
-    machine->program->close();
-  for (int i = 0; machine->seconds && i < machine->program->n_graphs; i++)
+  const AmprtProgram *program = machine->program;
+  if (machine->opened && program->device)
+    program->device->close();
+  else if (machine->opened && program->close)
+    program->close();
+  for (int i = 0; machine->seconds && i < program->n_graphs; i++)
     free(machine->seconds[i]);
   free(machine->seconds);
   free(machine->runs);
@@ -150,11 +223,18 @@ void amprt_machine_close(AmprtMachine *machine) {
   *machine = (AmprtMachine){0};
 }
 
-void amprt_machine_fill(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs) {
+static void count_run(AmprtMachine *machine, const AmprtGraph *graph) {
   if (machine->runs)
     machine->runs[graph - machine->program->graph]++;
-  for (int i = 0; i < graph->n_inputs; i++)
-    fill(machine, &graph->input[i], inputs);
+}
+
+void amprt_machine_fill(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs) {
+  count_run(machine, graph);
+  for (int i = 0; i < graph->n_inputs; i++) {
+    const AmprtPort *port = &graph->input[i];
+    fill(machine, port, inputs);
+    amprt_machine_push(machine, port_block(port), port->at, port_bytes(port));
+  }
 }
 
 static void run_timed(AmprtMachine *machine, const AmprtGraph *graph, int kernel) {
@@ -163,43 +243,55 @@ static void run_timed(AmprtMachine *machine, const AmprtGraph *graph, int kernel
   machine->seconds[graph - machine->program->graph][kernel] += amprt_seconds() - before;
 }
 
-void amprt_machine_kernels(AmprtMachine *machine, const AmprtGraph *graph, int first, int past,
-                           const AmprtHook *hook, int n_hooks) {
-  for (int i = first; i < past; i++) {
+/* No hook wants to look in between. */
+static void run_some(AmprtMachine *machine, const AmprtGraph *graph, int first, int past) {
+  const AmprtDevice *device = machine->program->device;
+  int g = (int)(graph - machine->program->graph);
+  if (device)
+    device->kernels(g, first, past, machine->seconds ? machine->seconds[g] + first : NULL);
+  for (int i = first; i < past && !device; i++)
     if (machine->seconds)
       run_timed(machine, graph, i);
     else
       graph->kernel[i].run(&machine->run, graph->kernel[i].args);
+}
+
+void amprt_machine_kernels(AmprtMachine *machine, const AmprtGraph *graph, int first, int past,
+                           const AmprtHook *hook, int n_hooks) {
+  int some = n_hooks ? 1 : past - first;
+  for (int i = first; i < past; i += some) {
+    run_some(machine, graph, i, i + some);
     for (int h = 0; h < n_hooks; h++)
       hook[h].after(hook[h].context, i);
   }
 }
 
-void amprt_machine_run(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs) {
-  amprt_machine_fill(machine, graph, inputs);
-  amprt_machine_kernels(machine, graph, 0, graph->n_kernels, NULL, 0);
+void amprt_machine_start(AmprtMachine *machine, const AmprtGraph *graph,
+                         const AmprtInputs *inputs) {
+  const void *from[N_FILLERS];
+  count_run(machine, graph);
+  for (int i = 0; i < graph->n_inputs; i++)
+    from[i] = fill(machine, &graph->input[i], inputs);
+  machine->program->device->start((int)(graph - machine->program->graph), from);
 }
 
-static double scalar_of(AmprtDType dtype, const void *at) {
-  int64_t whole;
-  float value;
-  if (dtype == AMPRT_I64)
-    return memcpy(&whole, at, sizeof whole), (double)whole;
-  amprt_to_f32(dtype, at, &value, 1);
-  return value;
+void amprt_machine_run(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs) {
+  if (machine->program->device && !machine->seconds) {
+    amprt_machine_start(machine, graph, inputs);
+    return;
+  }
+  amprt_machine_fill(machine, graph, inputs);
+  amprt_machine_kernels(machine, graph, 0, graph->n_kernels, NULL, 0);
 }
 
 double amprt_machine_scalar(const AmprtMachine *machine, const AmprtGraph *graph, const char *name,
                             double otherwise) {
   const AmprtPort *port = amprt_port_find(graph->output, graph->n_outputs, name);
-  return port ? scalar_of(port->dtype, port_at(machine, port)) : otherwise;
+  return port ? amprt_scalar((AmprtDType)port->dtype, amprt_port_at(machine, port)) : otherwise;
 }
 
 double amprt_machine_variable(const AmprtMachine *machine, const char *name, double otherwise) {
   const AmprtVariable *variable = amprt_variable_find(machine->program, name);
-  return variable ? scalar_of(variable->dtype, machine->run.state + variable->at) : otherwise;
-}
-
-int64_t amprt_machine_step(const AmprtMachine *machine) {
-  return (int64_t)amprt_machine_variable(machine, "global_step", -1);
+  return variable ? amprt_scalar((AmprtDType)variable->dtype, amprt_variable_at(machine, variable))
+                  : otherwise;
 }

@@ -1,4 +1,5 @@
 #include "runtime/init.h"
+#include "runtime/parts.h"
 #include "runtime/stop.h"
 #include "runtime/train.h"
 
@@ -8,58 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int64_t count_parameters(const AmprtProgram *program) {
-  int64_t n = 0;
-  for (int i = 0; i < program->n_variables; i++)
-    if (program->variable[i].kind == AMPRT_PARAM)
-      n += amprt_variable_elements(&program->variable[i]);
-  return n;
-}
-
-static void print_about(const AmprtProgram *program) {
-  uint64_t arena = 0;
-  for (int i = 0; i < program->n_graphs; i++)
-    if (program->graph[i].arena_bytes > arena)
-      arena = program->graph[i].arena_bytes;
-  printf("model        %s\nfingerprint  %s\nmade by      %s\ntarget       %s\nprecision    %s\n"
-         "input        %" PRId64 " images of %" PRId64 "x%" PRId64 "x%" PRId64 ", %" PRId64
-         " classes\nparameters   %" PRId64 "\nmemory       %.1f MiB of state, %.1f MiB of arena\n",
-         program->model, program->fingerprint, program->version, program->target, program->dtype,
-         program->batch_size, program->height, program->width, program->channels,
-         program->n_classes, count_parameters(program), (double)program->state_bytes / (1 << 20),
-         (double)arena / (1 << 20));
-  for (int i = 0; i < program->n_graphs; i++)
-    printf("graph        @%s, %d kernels\n", program->graph[i].name, program->graph[i].n_kernels);
-  if (program->describe)
-    printf("runs on      %s\n", program->describe());
-}
-
-/* A text of AmprtProgram; see there. */
-static void print_squeezed(const char *text) {
-  for (; text && *text; text++)
-    if (*text > 0 && *text < ' ' && *text != '\n')
-      printf("%*s", *text, "");
-    else
-      putchar(*text);
-}
-
-/* The flags that print something and stop. */
-static bool print_info(const AmprtProgram *program, const AmprtOptions *options, const char *name) {
-  if (options->help)
-    amprt_options_help(program, name, stdout);
-  else if (options->version)
-    puts(program->version);
-  else if (options->about)
-    print_about(program);
-  else if (options->print_memory_plan)
-    print_squeezed(program->memory_plan);
-  else if (options->print_precision)
-    print_squeezed(program->precision);
-  else
-    return false;
-  return true;
-}
 
 static bool only_evaluates(const AmprtOptions *options) {
   return options->eval_only || options->train_epochs == 0;
@@ -164,6 +113,7 @@ static AmprtStatus session_open(AmprtSession *session, AmprtError *error) {
   if (status)
     return status;
   amprt_init(session->program, session->machine.run.state, session->progress.seed);
+  amprt_machine_push_state(&session->machine);
   if (*options->init_from)
     status = amprt_ckpt_init_from(options->init_from, &session->machine, &notes, error);
   print_notes(session, &notes);
@@ -172,7 +122,9 @@ static AmprtStatus session_open(AmprtSession *session, AmprtError *error) {
     status = amprt_fail(error, AMPRT_INPUT, "%s: no such folder; --model-dir says which", path);
   if (!status)
     status = amprt_modeldir_open(&session->dir, path, options->clean, error);
-  return status ? status : load_state(session, error);
+  if (!status)
+    status = load_state(session, error);
+  return status ? status : amprt_machine_check(&session->machine, error);
 }
 
 static AmprtStatus open_log(AmprtSession *session, AmprtError *error) {
@@ -196,12 +148,15 @@ static AmprtStatus open_log(AmprtSession *session, AmprtError *error) {
 static void announce(AmprtSession *session) {
   const AmprtProgram *program = session->program;
   AmprtText event = {0};
+  char runs_on[32];
+  if (program->device)
+    snprintf(runs_on, sizeof runs_on, "%s", program->target);
+  else
+    snprintf(runs_on, sizeof runs_on, "%d threads", program->threads ? program->threads() : 1);
   amprt_say(&session->log,
-            "%s, %s, %" PRId64 " parameters, batch %" PRId64 ", %" PRId64 " %simages, %d "
-            "threads",
-            program->model, program->dtype, count_parameters(program), program->batch_size,
-            session->data.train.n, session->data.synthetic ? "synthetic " : "",
-            program->threads ? program->threads() : 1);
+            "%s, %s, %" PRId64 " parameters, batch %" PRId64 ", %" PRId64 " %simages, %s",
+            program->model, program->dtype, amprt_count_parameters(program), program->batch_size,
+            session->data.train.n, session->data.synthetic ? "synthetic " : "", runs_on);
   if (session->options.verbose && program->describe)
     amprt_say(&session->log, "%s, %s", program->version, program->describe());
   amprt_event_begin(&event, "start");
@@ -209,7 +164,7 @@ static void announce(AmprtSession *session) {
   amprt_event_string(&event, "dtype", program->dtype);
   amprt_event_string(&event, "version", program->version);
   amprt_event_integer(&event, "batch_size", program->batch_size);
-  amprt_event_integer(&event, "parameters", count_parameters(program));
+  amprt_event_integer(&event, "parameters", amprt_count_parameters(program));
   amprt_event_integer(&event, "images", session->data.train.n);
   amprt_event_integer(&event, "step", session->progress.step);
   amprt_event_integer(&event, "seed", (int64_t)session->progress.seed);
@@ -254,19 +209,16 @@ static void say_goodbye(AmprtSession *session, int stopped) {
   amprt_profile_print(&session->machine, stdout);
 }
 
-int amprt_main(const AmprtProgram *program, int argc, char **argv) {
-  const char *slash = argc ? strrchr(argv[0], '/') : NULL;
-  const char *name = slash ? slash + 1 : argc ? argv[0] : "train";
+int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const char *name) {
   AmprtError error = {0};
   int stopped = 0;
   AmprtSession *session = calloc(1, sizeof *session);
   AmprtStatus status = session ? AMPRT_OK : amprt_fail_memory(&error, sizeof *session, "anything");
-  if (!status)
-    status = amprt_options_parse(&session->options, program, argc, argv, &error);
-  if (!status && !print_info(program, &session->options, name)) {
+  if (!status) {
     session->program = program;
+    session->options = *options;
     session->dir.lock = -1;
-    session->log = (AmprtLog){.quiet = session->options.quiet, .verbose = session->options.verbose};
+    session->log = (AmprtLog){.quiet = options->quiet, .verbose = options->verbose};
     status = run(session, &stopped, &error);
     if (!status)
       say_goodbye(session, stopped);

@@ -59,6 +59,20 @@ static bool at_last_step(const AmprtSession *session) {
   return most && session->progress.step >= most;
 }
 
+/* May another step begin before those that are running have ended? They may be the last ones, if
+ * none is skipped, and a checkpoint is of the state that the last of them leaves. */
+static bool may_begin(const Loop *loop, uint64_t end) {
+  const AmprtSession *session = loop->session;
+  const AmprtOptions *options = &session->options;
+  int64_t running = loop->watch.running, every = options->checkpoint_every;
+  uint64_t taken = (uint64_t)(running * session->program->batch_size);
+  if (amprt_stop_signal() || running == AMPRT_AHEAD || session->progress.examples + taken >= end)
+    return false;
+  if (options->max_train_steps && session->progress.step + running >= options->max_train_steps)
+    return false;
+  return !(running && every && (loop->steps + running) % every == 0);
+}
+
 /* Steps that this run still has to do. */
 static double steps_left(const AmprtSession *session) {
   const AmprtOptions *options = &session->options;
@@ -81,17 +95,16 @@ static void show_progress(Loop *loop, double rate, bool keep) {
   AmprtSession *session = loop->session;
   const Window *window = &loop->window;
   char text[256], left[32], scale[40] = "";
-  double loss_scale = amprt_machine_variable(&session->machine, "loss_scale", 0);
-  double lr = amprt_machine_scalar(&session->machine, loop->graph, "learning_rate", NAN);
-  if (loss_scale)
-    snprintf(scale, sizeof scale, "  scale %g", loss_scale);
+  const AmprtResult *result = &loop->watch.result;
+  if (result->loss_scale)
+    snprintf(scale, sizeof scale, "  scale %g", result->loss_scale);
   format_time(steps_left(session) * loop->seconds / (double)loop->steps, left, sizeof left);
   snprintf(
       text, sizeof text,
       "epoch %.2f/%g  step %" PRId64 "  loss %.4f  accuracy %.4f  lr %.4g%s  %.0f img/s  %s left",
       (double)session->progress.examples / (double)session->data.train.n,
       session->options.train_epochs, session->progress.step, window->loss / (double)window->steps,
-      window->accuracy / (double)window->steps, lr, scale, rate, left);
+      window->accuracy / (double)window->steps, result->learning_rate, scale, rate, left);
   amprt_log_progress(&session->log, text, keep);
 }
 
@@ -100,20 +113,18 @@ static void log_window(Loop *loop, double rate) {
   const Window *window = &loop->window;
   AmprtText event = {0};
   double steps = (double)window->steps;
-  double scale = amprt_machine_variable(&session->machine, "loss_scale", 0);
+  const AmprtResult *result = &loop->watch.result;
   amprt_event_begin(&event, "train");
   amprt_event_integer(&event, "step", session->progress.step);
   amprt_event_number(&event, "epoch",
                      (double)session->progress.examples / (double)session->data.train.n);
   amprt_event_number(&event, "loss", window->loss / steps);
   amprt_event_number(&event, "accuracy", window->accuracy / steps);
-  amprt_event_number(&event, "learning_rate",
-                     amprt_machine_scalar(&session->machine, loop->graph, "learning_rate", NAN));
-  if (scale)
-    amprt_event_number(&event, "loss_scale", scale);
+  amprt_event_number(&event, "learning_rate", result->learning_rate);
+  if (result->loss_scale)
+    amprt_event_number(&event, "loss_scale", result->loss_scale);
   if (amprt_port_find(loop->graph->output, loop->graph->n_outputs, "gradient_norm"))
-    amprt_event_number(&event, "gradient_norm",
-                       amprt_machine_scalar(&session->machine, loop->graph, "gradient_norm", NAN));
+    amprt_event_number(&event, "gradient_norm", result->gradient_norm);
   amprt_event_integer(&event, "skipped_steps", window->skipped);
   amprt_event_number(&event, "images_per_second", rate);
   amprt_event_end(&event, &session->log);
@@ -136,25 +147,35 @@ static void report(Loop *loop, bool whole, bool last) {
   loop->window = (Window){.seconds_at_start = now};
 }
 
-static AmprtStatus one_step(Loop *loop, AmprtError *error) {
-  AmprtSession *session = loop->session;
-  const AmprtMachine *machine = &session->machine;
-  const AmprtWatch *watch = &loop->watch;
+/* Begins the next step, or ends the oldest that is running; *ended: one has ended. */
+static AmprtStatus advance(Loop *loop, bool begin, bool *ended, AmprtError *error) {
+  AmprtWatch *watch = &loop->watch;
   double start = amprt_seconds();
-  AmprtStatus status = amprt_watch_step(&loop->watch, amprt_feed_next(loop->feed), error);
-  if (status)
-    return status;
-  int64_t step = amprt_machine_step(machine);
+  AmprtStatus status;
+  *ended = !(begin && watch->ahead);
+  if (!begin)
+    status = amprt_watch_collect(watch, error);
+  else if (watch->ahead)
+    status = amprt_watch_start(watch, amprt_feed_next(loop->feed), error);
+  else
+    status = amprt_watch_step(watch, amprt_feed_next(loop->feed), error);
+  loop->seconds += amprt_seconds() - start;
+  return status;
+}
+
+/* What the step that has ended brings. */
+static void count_step(Loop *loop) {
+  AmprtSession *session = loop->session;
+  const AmprtWatch *watch = &loop->watch;
+  int64_t step = (int64_t)watch->result.step;
   session->progress.examples += (uint64_t)session->program->batch_size;
   session->progress.step = step >= 0 ? step : session->progress.step + 1;
-  loop->window.loss += watch->loss;
-  loop->window.accuracy += amprt_machine_scalar(machine, loop->graph, "accuracy", NAN);
+  loop->window.loss += watch->result.loss;
+  loop->window.accuracy += watch->result.accuracy;
   loop->window.steps++;
   loop->window.skipped += watch->skipped;
   loop->bad_steps = watch->bad ? loop->bad_steps + 1 : 0;
   loop->steps++;
-  loop->seconds += amprt_seconds() - start;
-  return AMPRT_OK;
 }
 
 static AmprtStatus save(AmprtSession *session, AmprtError *error) {
@@ -192,7 +213,7 @@ static AmprtStatus fail_stuck(const Loop *loop, AmprtError *error) {
   amprt_finding_text(&watch->finding, &first);
   if (watch->loss_scale)
     amprt_text_add(&scale, ", at loss scale %g", watch->loss_scale);
-  bool low = watch->loss_scale > 1 && isfinite(watch->loss);
+  bool low = watch->loss_scale > 1 && isfinite(watch->result.loss);
   AmprtStatus status =
       amprt_fail(error, AMPRT_INPUT,
                  "loss or gradients have not been finite for %" PRId64
@@ -208,22 +229,30 @@ static AmprtStatus fail_stuck(const Loop *loop, AmprtError *error) {
   return status;
 }
 
-/* Steps until the stream has reached `end`, or something else ends the training. */
-static AmprtStatus train_until(Loop *loop, uint64_t end, AmprtError *error) {
+/* After a step has ended: is there hope, is a line or a checkpoint due? */
+static AmprtStatus follow_up(Loop *loop, uint64_t end, AmprtError *error) {
   AmprtSession *session = loop->session;
   const AmprtOptions *options = &session->options;
+  AmprtStatus status = is_stuck(loop) ? fail_stuck(loop, error) : AMPRT_OK;
+  report(loop, loop->window.steps == options->log_every, false);
+  bool more = session->progress.examples < end && !at_last_step(session);
+  bool due = options->checkpoint_every && loop->steps % options->checkpoint_every == 0;
+  return !status && more && due ? save(session, error) : status;
+}
+
+/* Steps until the stream has reached `end`, or something else ends the training. */
+static AmprtStatus train_until(Loop *loop, uint64_t end, AmprtError *error) {
   AmprtStatus status = AMPRT_OK;
   loop->window = (Window){.seconds_at_start = amprt_seconds()};
-  while (!status && session->progress.examples < end && !at_last_step(session) &&
-         !amprt_stop_signal()) {
-    status = one_step(loop, error);
-    if (!status && is_stuck(loop))
-      status = fail_stuck(loop, error);
-    report(loop, loop->window.steps == options->log_every, false);
-    bool more = session->progress.examples < end && !at_last_step(session);
-    bool due = options->checkpoint_every && loop->steps % options->checkpoint_every == 0;
-    if (!status && more && due)
-      status = save(session, error);
+  for (bool begin, ended; !status;) {
+    begin = may_begin(loop, end);
+    if (!begin && !loop->watch.running)
+      break;
+    status = advance(loop, begin, &ended, error);
+    if (!status && ended) {
+      count_step(loop);
+      status = follow_up(loop, end, error);
+    }
   }
   report(loop, true, true);
   return status;

@@ -66,7 +66,9 @@ static AmprtStatus search(AmprtSession *session, const AmprtBatch *batch, AmprtE
   bool found =
       amprt_find(&session->machine, graph, graph->n_kernels, &inputs, &kept, NULL, 0, &finding);
   amprt_finding_text(&finding, &text);
-  if (!found || text.failed)
+  if (amprt_machine_check(&session->machine, error))
+    status = error->status;
+  else if (!found || text.failed)
     status = amprt_fail_memory(error, text.room, "a copy of the state");
   else if (finding.found)
     status = amprt_fail(error, AMPRT_INPUT, "step %" PRId64 ", first not finite: %s",

@@ -11,6 +11,13 @@ static const AmprtPort *output_of(const AmprtGraph *graph, const char *name) {
   return amprt_port_find(graph->output, graph->n_outputs, name);
 }
 
+/* Nothing that looks at a step from inside is asked for. */
+static bool may_run_ahead(const AmprtSession *session) {
+  const AmprtOptions *options = &session->options;
+  return session->program->device && !*options->trap && !*options->inject &&
+         !options->grad_histogram_every && !options->profile;
+}
+
 AmprtStatus amprt_watch_open(AmprtWatch *watch, AmprtSession *session, AmprtError *error) {
   const AmprtGraph *graph = &session->program->graph[0];
   const AmprtPort *loss = output_of(graph, "loss");
@@ -18,9 +25,13 @@ AmprtStatus amprt_watch_open(AmprtWatch *watch, AmprtSession *session, AmprtErro
                         .graph = graph,
                         .loss_after = -1,
                         .gated = output_of(graph, "finite") != NULL,
-                        .trap = *session->options.trap};
+                        .trap = *session->options.trap,
+                        .ahead = may_run_ahead(session)};
   if (loss && loss->after < graph->first_update)
     watch->loss_after = loss->after;
+  if (watch->ahead)
+    amprt_result_watch(&session->machine);
+  amprt_result_read(&session->machine, &watch->result);
   AmprtStatus status = amprt_kept_open(&watch->kept, session->program, watch->trap, error);
   if (!status)
     status = amprt_inject_open(&watch->inject, &session->machine, session->options.inject, error);
@@ -62,6 +73,11 @@ static bool is_due(int64_t every, int64_t number) {
   return every && number % every == 0;
 }
 
+static void judge(AmprtWatch *watch, bool bad_gradients) {
+  watch->skipped = watch->result.finite == 0;
+  watch->bad = watch->skipped || !isfinite(watch->result.loss) || bad_gradients;
+}
+
 static void run_step(AmprtWatch *watch, const AmprtInputs *inputs, int64_t number) {
   AmprtSession *session = watch->session;
   AmprtMachine *machine = &session->machine;
@@ -82,9 +98,8 @@ static void run_step(AmprtWatch *watch, const AmprtInputs *inputs, int64_t numbe
   if (early && !isfinite(amprt_machine_scalar(machine, graph, "loss", 0)))
     find(watch, early, inputs);
   amprt_machine_kernels(machine, graph, early, graph->n_kernels, hook, n);
-  watch->loss = amprt_machine_scalar(machine, graph, "loss", NAN);
-  watch->skipped = amprt_machine_scalar(machine, graph, "finite", 1) == 0;
-  watch->bad = watch->skipped || !isfinite(watch->loss) || test.bad;
+  amprt_result_read(machine, &watch->result);
+  judge(watch, test.bad);
   if (watch->bad && !watch->finding.found && (watch->skipped || watch->trap))
     find(watch, graph->n_kernels, inputs);
 }
@@ -97,7 +112,7 @@ static void log_finding(const AmprtWatch *watch, int64_t number) {
   amprt_event_integer(&event, "step", session->progress.step);
   amprt_event_integer(&event, "batch", number);
   amprt_event_integer(&event, "skipped", watch->skipped);
-  amprt_event_number(&event, "loss", watch->loss);
+  amprt_event_number(&event, "loss", watch->result.loss);
   if (watch->loss_scale)
     amprt_event_number(&event, "loss_scale", watch->loss_scale);
   if (finding->found) {
@@ -120,6 +135,9 @@ static void describe(const AmprtWatch *watch, AmprtText *text) {
   if (watch->finding.found) {
     amprt_text_add(text, "first not finite: ");
     amprt_finding_text(&watch->finding, text);
+  } else if (watch->ahead) {
+    amprt_text_add(text, "the device had gone on when this was seen, so the step cannot be run "
+                         "again; --trap=first-nonfinite goes step by step and keeps it");
   } else if (watch->skipped || watch->trap) {
     amprt_text_add(text, "run again, every result was finite");
   } else {
@@ -174,10 +192,24 @@ static AmprtStatus spring_trap(AmprtWatch *watch, const AmprtBatch *batch, Amprt
   return status;
 }
 
+/* Of the batch after those that are counted. */
+static int64_t next_number(const AmprtSession *session) {
+  return (int64_t)(session->progress.examples / (uint64_t)session->program->batch_size);
+}
+
+/* Logs a bad step and says so, unless it would be the same line again. */
+static void tell(const AmprtWatch *watch, int64_t number, bool again, const char *before) {
+  if (!watch->bad)
+    return;
+  log_finding(watch, number);
+  if (!watch->trap && !watch->session->log.quiet && !is_repeated(watch, again, before))
+    report(watch, number);
+}
+
 AmprtStatus amprt_watch_step(AmprtWatch *watch, const AmprtBatch *batch, AmprtError *error) {
   AmprtSession *session = watch->session;
   AmprtStatus status = AMPRT_OK;
-  int64_t number = (int64_t)(session->progress.examples / (uint64_t)session->program->batch_size);
+  int64_t number = next_number(session);
   bool again = watch->bad;
   const char *before = watch->finding.found ? watch->finding.value : NULL;
   watch->finding = (AmprtFinding){0};
@@ -186,12 +218,34 @@ AmprtStatus amprt_watch_step(AmprtWatch *watch, const AmprtBatch *batch, AmprtEr
                         (float)session->program->bn_momentum};
   amprt_kept_take(&watch->kept, &session->machine);
   run_step(watch, &inputs, number);
-  if (watch->bad)
-    log_finding(watch, number);
-  if (watch->bad && !watch->trap && !session->log.quiet && !is_repeated(watch, again, before))
-    report(watch, number);
+  status = amprt_machine_check(&session->machine, error);
+  if (status)
+    return status;
+  tell(watch, number, again, before);
   if (watch->bad && watch->trap)
     status = spring_trap(watch, inputs.batch, error);
   amprt_inject_end(&watch->inject);
   return status;
+}
+
+AmprtStatus amprt_watch_start(AmprtWatch *watch, const AmprtBatch *batch, AmprtError *error) {
+  AmprtSession *session = watch->session;
+  AmprtInputs inputs = {batch, session->schedule, (float)session->program->bn_momentum};
+  amprt_machine_start(&session->machine, watch->graph, &inputs);
+  watch->running++;
+  return amprt_machine_check(&session->machine, error);
+}
+
+AmprtStatus amprt_watch_collect(AmprtWatch *watch, AmprtError *error) {
+  const AmprtMachine *machine = &watch->session->machine;
+  bool again = watch->bad;
+  watch->loss_scale = watch->result.loss_scale;
+  amprt_result_collect(machine, &watch->result);
+  watch->running--;
+  AmprtStatus status = amprt_machine_check(machine, error);
+  if (status)
+    return status;
+  judge(watch, false);
+  tell(watch, next_number(watch->session), again, NULL);
+  return AMPRT_OK;
 }

@@ -9,6 +9,7 @@
 #include "frontend/tf/compat.h"
 #include "passes/explain.h"
 #include "passes/memory_report.h"
+#include "passes/traffic_report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -53,6 +54,8 @@ static bool print_reports(const Module *module, const Options *options, Diag *di
     return false;
   if (options->text[OPT_print_memory_plan])
     memory_report(module, out);
+  if (options->text[OPT_print_traffic])
+    traffic_report(module, out);
   return true;
 }
 
@@ -85,7 +88,8 @@ static int emit_text(Arena *arena, const Module *module, const Options *options)
 
 static int emit(Arena *arena, const Module *module, const Options *options, Diag *diag) {
   bool needs_plan = options->emit == EMIT_C || options->emit == EMIT_EXE ||
-                    options->text[OPT_print_memory_plan] != NULL || options->text[OPT_certify];
+                    options->text[OPT_print_memory_plan] != NULL ||
+                    options->text[OPT_print_traffic] != NULL || options->text[OPT_certify];
   if (needs_plan && !compile_is_planned(module)) {
     diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
                "a program needs every pass up to plan-memory; --passes or --skip left some out");

@@ -52,7 +52,8 @@ typedef struct CudaLaunch {
   int32_t kernel;                       /* of its graph (AmprtGraph.kernel) */
   const char *function;                 /* KERNEL: name in the image */
   const void *args;                     /* KERNEL: its args struct, copied into the launch */
-  uint32_t args_bytes, shared;          /* KERNEL: shared: dynamic shared memory */
+  uint32_t args_bytes, shared;          /* KERNEL; 0 args_bytes: it takes CudaRun alone. shared:
+                                           dynamic shared memory */
   uint32_t grid[3], block[3];           /* KERNEL */
   const CudaPlan *plan;                 /* PLAN */
   const CudaMatmul *matmul;             /* MATMUL: operands a, b, out */
@@ -72,21 +73,25 @@ typedef struct CudaImage { /* the generated kernels, for one architecture */
 } CudaImage;
 
 typedef struct CudaPart {
-  const char *name;   /* "cuda:sm_90" */
-  int32_t capability; /* 90; a device fits with the same major and at least this minor;
-                         with plans: exactly this one */
-  CudaImage image;
+  const char *name;       /* "cuda:sm_90" */
+  int32_t capability;     /* 90. A device with the same major and a higher minor fits too: plans are
+                             then made anew, as for other versions of cuDNN */
+  const CudaImage *image; /* for `capability`, and maybe PTX for all that are newer */
+  int32_t n_images;
   const unsigned char *constant; /* copied to the device as they are */
   uint64_t constant_bytes;
   const CudaGraph *graph;
   int32_t n_graphs;
-  int32_t cudnn_version, cublas_version, cuda_version; /* built with; 0: not used */
+  int32_t cudnn_version, cublas_version, cuda_version; /* built with; 0: not used. 91900, 130100,
+                                                          13000 */
 } CudaPart;
 
 /* Can this part run here? 0, or -1 with one line in `why` that names what is missing, too old, of
  * another version or too small. Opens libraries; makes no change on a device. */
 int cuda_fits(const CudaPart *part, const AmprtProgram *program, char *why, size_t size);
-/* What AmprtProgram.device points to; it works on the part that cuda_fits was last asked for. */
+/* AmprtProgram.device and describe of a CUDA part; they work on the part that cuda_fits was last
+ * asked for. */
 extern const AmprtDevice cuda_device;
+const char *cuda_describe(void);
 
 #endif

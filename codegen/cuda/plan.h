@@ -1,0 +1,30 @@
+/* Plans of cuDNN made when compiling: for a device of the table, without a GPU. */
+#ifndef AMPCC_CODEGEN_CUDA_PLAN_H
+#define AMPCC_CODEGEN_CUDA_PLAN_H
+
+#include "codegen/cuda/conv_graph.h"
+#include "codegen/cuda/toolkit.h"
+#include "ir/ir.h"
+
+typedef struct PlanText { /* all of CudaPlan, and what the choice was */
+  const char *key, *json;
+  size_t json_bytes;
+  int64_t workspace, engine;
+  uint32_t notes; /* bit i: numerical note i of cuDNN; bit 0: tensor cores */
+} PlanText;
+
+/* What a conv2d, conv2d_dgrad or conv2d_wgrad node computes; operands in the order of its args,
+ * then its result. */
+ConvOp plan_op(const Node *node, bool tf32);
+
+/* The first `most` plans that suit (see conv_plans), best first, from the cache folder (NULL: none)
+ * if they were made before. How many; 0 with one line in `error`: no library
+ * (toolkit->cudnn_version is 0 then), or the reason why the device cannot run the op. Equal calls
+ * give equal bytes. */
+int plan_list(Toolkit *toolkit, const char *cache, Arena *arena, const ConvOp *op,
+              const Device *device, PlanText *out, int most, char error[TOOLKIT_ERROR]);
+/* The best one. */
+bool plan_make(Toolkit *toolkit, const char *cache, Arena *arena, const ConvOp *op,
+               const Device *device, PlanText *out, char error[TOOLKIT_ERROR]);
+
+#endif

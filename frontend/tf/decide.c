@@ -39,6 +39,19 @@ static bool has_quantized(const Decide *d, const TfNode *node) {
   return false;
 }
 
+/* Have the node's other attributes types beside which this one has a low kernel? */
+static bool others_fit(const Decide *d, const TfNode *node, int attr) {
+  int low = tf_low_type(d->settings);
+  for (int v = node->first_vertex; v < node->first_vertex + node->n_vertices; v++) {
+    const TfVertex *other = &d->graph->vertex[v];
+    if (other->attr >= 0 && other->attr != attr &&
+        !tf_type_beside(&node->op->attr[other->attr], other->type, low,
+                        d->settings->mode == TF_CUDA))
+      return false;
+  }
+  return true;
+}
+
 /* A fixed type admits only itself. */
 static void set_support(const Decide *d, const TfNode *node, AmpVertex *out, int attr) {
   if (attr < 0)
@@ -49,6 +62,7 @@ static void set_support(const Decide *d, const TfNode *node, AmpVertex *out, int
   out->kernel = mode == TF_BF16   ? type->bfloat_cpu
                 : mode == TF_CUDA ? type->half_gpu
                                   : type->half_cpu;
+  out->kernel = out->kernel && others_fit(d, node, attr);
   if (out->amp == AMP_ALLOW && has_quantized(d, node))
     out->fits = false;
 }

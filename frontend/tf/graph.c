@@ -207,6 +207,11 @@ static bool build_ports(TfGraph *graph, TfNode *node) {
          ports_of(graph, node, op->out, op->n_out, &node->out, &node->n_out);
 }
 
+int tf_low_type(const TfSettings *settings) {
+  return settings->mode == TF_BF16 ? TENSORFLOW__DATA_TYPE__DT_BFLOAT16
+                                   : TENSORFLOW__DATA_TYPE__DT_HALF;
+}
+
 /* ---- edges ---- */
 
 static bool build_source(TfGraph *graph, TfNode *node, const char *input, TfSource *out) {

@@ -1,5 +1,6 @@
 #include "frontend/tf/ops.h"
 
+#include "frontend/tf/names.h"
 #include "ir/base/diag.h"
 
 #include <stdlib.h>
@@ -31,6 +32,9 @@ static const struct {
     {"str", 7},   {"c64", 8},  {"i64", 9},       {"bool", 10},    {"bf16", 14}, {"u16", 17},
     {"c128", 18}, {"f16", 19}, {"resource", 20}, {"variant", 21}, {"u32", 22},  {"u64", 23},
 };
+enum { LOW_BIT = 1 };
+static const uint64_t any_type = UINT64_MAX;
+
 enum { N_TYPE_NAMES = sizeof type_name / sizeof type_name[0] };
 
 const char *tf_type_name(Arena *arena, int type) {
@@ -48,15 +52,6 @@ static int type_find(const char *name) {
 }
 
 /* ---- the rows ---- */
-
-/* The next word of *text, cut at any of `stop` or a blank; NULL at the end. */
-static const char *word_next(Arena *arena, const char **text) {
-  *text += strspn(*text, " ");
-  size_t n = strcspn(*text, " ");
-  const char *word = n ? arena_strdup(arena, *text, n) : NULL;
-  *text += n;
-  return word;
-}
 
 static int count_words(const char *text) {
   int n = 0;
@@ -89,25 +84,44 @@ static int attr_named(Arena *arena, TfOp *op, const char *name, size_t length) {
   int i = attr_find(op, name, length);
   if (i >= 0)
     return i;
-  op->attr[op->n_attrs] = (TfTypeAttr){.name = arena_strdup(arena, name, length)};
+  op->attr[op->n_attrs] = (TfTypeAttr){
+      .name = arena_strdup(arena, name, length), .beside_gpu = any_type, .beside_cpu = any_type};
   letters_apply(&op->attr[op->n_attrs], "hb", 2);
   return op->n_attrs++;
 }
 
-/* "Tidx/-=i32", "T/Hb", "element_dtype" */
+/* "i32,i64", "g:i32", "low": see the head of tf_ops.def. */
+static void beside_parse(Arena *arena, TfTypeAttr *attr, const char *text) {
+  uint64_t set = 0;
+  bool gpu_only = !strncmp(text, "g:", 2);
+  text += gpu_only ? 2 : 0;
+  for (const char *word; (word = tf_name_next(arena, &text, ','));)
+    set |= !strcmp(word, "low") ? LOW_BIT : UINT64_C(1) << type_find(word);
+  attr->beside_gpu = set;
+  if (!gpu_only)
+    attr->beside_cpu = set;
+}
+
+/* "Tidx/-=i32@g:i32", "T/Hb", "element_dtype" */
 static void attr_parse(Arena *arena, TfOp *op, const char *word) {
-  size_t length = strcspn(word, "*/=");
+  size_t length = strcspn(word, "*/=@");
   TfTypeAttr *attr = &op->attr[attr_named(arena, op, word, length)];
   word += length;
   if (*word == '*') {
     attr->list = true;
     word++;
   }
-  size_t types = strcspn(word, "=");
+  size_t types = strcspn(word, "=@");
   if (*word == '/')
     letters_apply(attr, word + 1, types - 1);
-  if (word[types] == '=')
-    attr->standard = type_find(word + types + 1);
+  word += types;
+  if (*word == '=') {
+    types = strcspn(++word, "@");
+    attr->standard = type_find(arena_strdup(arena, word, types));
+    word += types;
+  }
+  if (*word == '@')
+    beside_parse(arena, attr, word + 1);
 }
 
 /* "T", "&T", "=i32", "T#N", "=resource#N", "Tin*" */
@@ -131,7 +145,7 @@ static TfPort *ports_parse(Arena *arena, TfOp *op, const char *text, int *out_n)
   int n = count_words(text);
   TfPort *port = arena_alloc(arena, sizeof *port * ((size_t)n + 1));
   for (int i = 0; i < n; i++)
-    port[i] = port_parse(arena, op, word_next(arena, &text));
+    port[i] = port_parse(arena, op, tf_name_next(arena, &text, ' '));
   *out_n = n;
   return port;
 }
@@ -145,7 +159,7 @@ static TfOp *row_parse(Arena *arena, const Row *from) {
   op->in = ports_parse(arena, op, from->in, &op->n_in);
   op->out = ports_parse(arena, op, from->out, &op->n_out);
   const char *text = from->attrs;
-  for (const char *word; (word = word_next(arena, &text));)
+  for (const char *word; (word = tf_name_next(arena, &text, ' '));)
     attr_parse(arena, op, word);
   return op;
 }
@@ -159,6 +173,13 @@ const TfOp *tf_op_find(Arena *arena, const char *name) {
   return found ? row_parse(arena, found) : NULL;
 }
 
+bool tf_type_beside(const TfTypeAttr *attr, int type, int low, bool gpu) {
+  uint64_t set = gpu ? attr->beside_gpu : attr->beside_cpu;
+  if (set == any_type || (type == low && set & LOW_BIT))
+    return true;
+  return type > 0 && type < 64 && set >> type & 1;
+}
+
 /* ---- library functions ---- */
 
 static bool is_type_attr(const Tensorflow__OpDef__AttrDef *attr) {
@@ -166,7 +187,12 @@ static bool is_type_attr(const Tensorflow__OpDef__AttrDef *attr) {
 }
 
 static TfTypeAttr attr_of_def(const Tensorflow__OpDef__AttrDef *def) {
-  TfTypeAttr attr = {.name = def->name, .list = *def->type == 'l', .half = true, .bfloat = true};
+  TfTypeAttr attr = {.name = def->name,
+                     .list = *def->type == 'l',
+                     .half = true,
+                     .bfloat = true,
+                     .beside_gpu = any_type,
+                     .beside_cpu = any_type};
   const Tensorflow__AttrValue *allowed = def->allowed_values, *standard = def->default_value;
   if (allowed && allowed->value_case == TENSORFLOW__ATTR_VALUE__VALUE_LIST) {
     attr.half = attr.bfloat = false;

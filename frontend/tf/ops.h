@@ -7,6 +7,7 @@
 #include "ir/base/arena.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct TfTypeAttr {
   const char *name;
@@ -14,6 +15,9 @@ typedef struct TfTypeAttr {
   int standard;                  /* the type if a node does not say; DT_INVALID: it must */
   bool half, half_gpu, half_cpu; /* may be DT_HALF; and has a kernel there */
   bool bfloat, bfloat_cpu;       /* may be DT_BFLOAT16; likewise */
+  /* The op's other attributes have low kernels there only while this one is a DataType of these
+   * bits; bit 0: or the low type itself. */
+  uint64_t beside_gpu, beside_cpu;
 } TfTypeAttr;
 
 typedef struct TfPort {
@@ -32,6 +36,8 @@ typedef struct TfOp {
   TfTypeAttr *attr;
 } TfOp;
 
+/* Does an attribute of type `type` leave the others their kernels for DataType `low`? */
+bool tf_type_beside(const TfTypeAttr *attr, int type, int low, bool gpu);
 /* NULL for an op that the table does not hold. */
 const TfOp *tf_op_find(Arena *arena, const char *name);
 TfOp *tf_op_of_function(Arena *arena, const Tensorflow__OpDef *signature);

@@ -2,11 +2,6 @@
 
 #include <string.h>
 
-int tf_low_type(const TfSettings *settings) {
-  return settings->mode == TF_BF16 ? TENSORFLOW__DATA_TYPE__DT_BFLOAT16
-                                   : TENSORFLOW__DATA_TYPE__DT_HALF;
-}
-
 bool tf_is_f32(const TfGraph *graph, int vertex) {
   return graph->vertex[vertex].type == TENSORFLOW__DATA_TYPE__DT_FLOAT;
 }

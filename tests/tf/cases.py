@@ -41,6 +41,7 @@ TYPES = dict(f32="DT_FLOAT", f64="DT_DOUBLE", f16="DT_HALF", bf16="DT_BFLOAT16",
 OPS = dict(line.split(None, 1) for line in """
     AddN T N=#
     ArgMax T Tidx=i32 output_type=i64
+    ArgMin T Tidx=i32 output_type=i64
     AvgPoolGrad T ksize=[1] strides=[1] padding="SAME"
     BlockLSTMV2 T
     Cast SrcT DstT Truncate=false
@@ -72,6 +73,7 @@ OPS = dict(line.split(None, 1) for line in """
     MatMul T transpose_a=false transpose_b=false
     MaxPool T ksize=[1,2,2,1] strides=[1,2,2,1] padding="SAME" data_format="NHWC"
     GatherNd Tparams Tindices=i32
+    GatherV2 Tparams Tindices=i32 Taxis=i32 batch_dims=0
     MaxPool3DGrad T TInput
     MaxPoolGrad T ksize=[1,2,2,1] strides=[1,2,2,1] padding="SAME" data_format="NHWC"
     Mean T Tidx=i32 keep_dims=false

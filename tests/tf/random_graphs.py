@@ -1,7 +1,6 @@
 """Random graphs for against_tensorflow.py: every op of frontend/tf_ops.def that the TensorFlow at hand registers, ops
 of the precision lists above all, in islands of other types, batch norms, TensorLists, loops, pins, library calls,
-fetched inner nodes, and orders. They make no sense but to the pass, which looks at types alone.
-Index types are the usual ones: for others some ops have no kernel at all, which frontend/tf_ops.def does not know."""
+fetched inner nodes, and orders. They make no sense but to the pass, which looks at types alone."""
 import pathlib, re
 
 from tensorflow.python.framework import op_def_registry
@@ -76,6 +75,8 @@ class Maker:
             ["f32", "f32", "f16", "bf16", "f64", "i32", "i64", "bool", "variant"]
         default = NAME_OF.get(attr.default_value.type) if attr.HasField("default_value") else None
         if "f32" not in allowed:
+            if self.random.random() < 0.1:
+                return self.random.choice(allowed)
             return default or ("i32" if "i32" in allowed else self.random.choice(allowed))
         if self.random.random() < 0.88:
             return "f32"

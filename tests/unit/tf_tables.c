@@ -64,6 +64,25 @@ static void rows_mean_what_they_say(void **state) {
   arena_free(arena);
 }
 
+/* "Tidx/-=i32@g:i32", "Tindices/-@i32,i64", "T/gb=f32@low" */
+static void types_stand_beside_low_ones(void **state) {
+  enum { F32 = 1, I32 = 3, I16 = 5, I64 = 9, BF16 = 14, F16 = 19 };
+  (void)state;
+  Arena *arena = arena_new();
+  const TfTypeAttr *max = &tf_op_find(arena, "ArgMax")->attr[1];
+  const TfTypeAttr *put = tf_op_find(arena, "ScatterNd")->attr;
+  const TfTypeAttr *pool = &tf_op_find(arena, "MaxPool3DGrad")->attr[1];
+  assert_true(max->standard == I32 && pool->standard == F32);
+  assert_true(tf_type_beside(max, I32, F16, true) && !tf_type_beside(max, I64, F16, true));
+  assert_true(tf_type_beside(max, I64, F16, false) && tf_type_beside(max, -7, F16, false));
+  for (int gpu = 0; gpu < 2; gpu++) {
+    assert_true(tf_type_beside(put, I64, F16, gpu) && !tf_type_beside(put, I16, F16, gpu));
+    assert_true(tf_type_beside(pool, F16, F16, gpu) && !tf_type_beside(pool, BF16, F16, gpu));
+    assert_false(tf_type_beside(pool, F32, F16, gpu) || tf_type_beside(put, 64 + I64, F16, gpu));
+  }
+  arena_free(arena);
+}
+
 static void listed_ops_are_known(void **state) {
   static const char *const nowhere[] = {"FastUnsortedSegmentMax",
                                         "FusedSparseConvGpuV2",
@@ -186,8 +205,8 @@ static void strings_are_utf8(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ops_are_in_order),        cmocka_unit_test(every_op_parses),
-      cmocka_unit_test(rows_mean_what_they_say), cmocka_unit_test(listed_ops_are_known),
-      cmocka_unit_test(lists_have_their_size),   cmocka_unit_test(devices_are_told_apart),
-      cmocka_unit_test(strings_are_utf8)};
+      cmocka_unit_test(rows_mean_what_they_say), cmocka_unit_test(types_stand_beside_low_ones),
+      cmocka_unit_test(listed_ops_are_known),    cmocka_unit_test(lists_have_their_size),
+      cmocka_unit_test(devices_are_told_apart),  cmocka_unit_test(strings_are_utf8)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,25 @@
+/* Stacks to switch between: each thread of a block that waits for others keeps its own. */
+#ifndef AMPCC_TESTS_SHIM_FIBER_H
+#define AMPCC_TESTS_SHIM_FIBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { FIBER_STACK = 256 * 1024 }; /* sanitizers make frames several times larger */
+
+typedef struct Fiber {
+  void *sp; /* of the fiber while it waits */
+  unsigned char *stack;
+  void *fake_stack; /* AddressSanitizer's */
+  bool is_started;
+} Fiber;
+
+/* Goes on with `fiber`, which calls `body` when it starts and must never return from it. Comes back
+ * when the fiber calls fiber_leave. */
+void fiber_enter(Fiber *fiber, void (*body)(void));
+void fiber_leave(void);
+/* Forgets what the fiber was doing; it starts anew when entered. */
+void fiber_reset(Fiber *fiber);
+void fiber_free(Fiber *fiber);
+
+#endif

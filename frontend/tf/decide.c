@@ -10,10 +10,6 @@ typedef struct Decide {
   AmpVerdict *verdict;
 } Decide;
 
-static bool is_f32(const TfVertex *vertex) {
-  return vertex->type == TENSORFLOW__DATA_TYPE__DT_FLOAT;
-}
-
 static const TfNode *node_of(const Decide *d, int vertex) {
   return &d->graph->node[d->graph->vertex[vertex].node];
 }
@@ -76,7 +72,7 @@ static void set_vertex(const Decide *d, int v) {
                      .pin = !node->processable   ? AMP_KEEP
                             : is_forced(d, node) ? AMP_TAKE
                                                  : AMP_FREE,
-                     .f32 = is_f32(vertex),
+                     .f32 = tf_is_f32(d->graph, v),
                      .reads_state = tf_reads_refvar(d->graph, node)};
   set_support(d, node, out, vertex->attr);
 }
@@ -113,10 +109,6 @@ static bool nothing_to_do(const Decide *d) {
 
 /* ---- what the solver leaves to settle ---- */
 
-static int merge_vertex(const TfGraph *graph, const TfReader *reader) {
-  return tf_in_vertex(&graph->node[reader->node], reader->input);
-}
-
 /* No cast fits between a NextIteration and its Merges: they become low together or not at all. One
  * sweep in node order, as TensorFlow does it (2.9). */
 static bool settle_loop(Decide *d, const TfNode *next, bool *low) {
@@ -129,10 +121,10 @@ static bool settle_loop(Decide *d, const TfNode *next, bool *low) {
       return tf_fail(d->graph,
                      "FAILED_PRECONDITION: Expected Merge node after NextIteration, got %s",
                      merge->def->op);
-    all_low &= low[merge_vertex(graph, reader)];
+    all_low &= low[tf_reader_vertex(graph, reader)];
   }
   for (int r = next->first_reader; r < next[1].first_reader; r++)
-    low[merge_vertex(graph, &graph->reader[r])] &= all_low;
+    low[tf_reader_vertex(graph, &graph->reader[r])] &= all_low;
   low[next->first_vertex] = all_low;
   return true;
 }
@@ -143,8 +135,8 @@ static void settle_cast(const Decide *d, const TfNode *cast, bool *low) {
   int result = tf_out_vertex(cast, 0);
   bool all_low = cast->first_reader < cast[1].first_reader;
   for (int r = cast->first_reader; r < cast[1].first_reader; r++)
-    all_low &= low[merge_vertex(graph, &graph->reader[r])];
-  if (is_f32(&graph->vertex[result]) && all_low)
+    all_low &= low[tf_reader_vertex(graph, &graph->reader[r])];
+  if (tf_is_f32(graph, result) && all_low)
     low[result] = true;
 }
 

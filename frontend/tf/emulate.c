@@ -27,7 +27,7 @@ static void cast_output(TfRewrite *rewrite, int n, int first, int end) {
   int down = was_low ? tf_cast_add(rewrite, n, port, true) : -1, up = -1;
   for (int r = first; r < end; r++) {
     const TfReader *reader = &graph->reader[r];
-    bool low = rewrite->low[tf_in_vertex(&graph->node[reader->node], reader->input)];
+    bool low = rewrite->low[tf_reader_vertex(graph, reader)];
     if (low && down < 0)
       down = tf_cast_add(rewrite, n, port, true);
     if (was_low && !low && up < 0)
@@ -41,7 +41,7 @@ static void cast_output(TfRewrite *rewrite, int n, int first, int end) {
 static bool check_order(TfRewrite *rewrite, int n, const TfReader *reader) {
   TfGraph *graph = rewrite->graph;
   const TfNode *node = &graph->node[reader->node];
-  int to = tf_in_vertex(node, reader->input);
+  int to = tf_reader_vertex(graph, reader);
   if (reader->node >= n || !rewrite->low[to] || !tf_is_f32(graph, to))
     return true;
   return tf_fail(graph,
@@ -55,7 +55,7 @@ static bool cast_outputs(TfRewrite *rewrite, int n) {
   for (int r = node->first_reader, end; r < node[1].first_reader; r = end) {
     const TfReader *reader = &graph->reader[r];
     int from = tf_out_vertex(node, reader->port);
-    int to = tf_in_vertex(&graph->node[reader->node], reader->input);
+    int to = tf_reader_vertex(graph, reader);
     for (end = r; end < node[1].first_reader && graph->reader[end].port == reader->port; end++)
       if (!check_order(rewrite, n, &graph->reader[end]))
         return false;

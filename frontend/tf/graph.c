@@ -195,6 +195,14 @@ int tf_out_vertex(const TfNode *node, int port) {
   return node->op ? node->out[port] : node->first_vertex;
 }
 
+int tf_reader_vertex(const TfGraph *graph, const TfReader *reader) {
+  return tf_in_vertex(&graph->node[reader->node], reader->input);
+}
+
+bool tf_is_f32(const TfGraph *graph, int vertex) {
+  return graph->vertex[vertex].type == TENSORFLOW__DATA_TYPE__DT_FLOAT;
+}
+
 static bool build_ports(TfGraph *graph, TfNode *node) {
   const TfOp *op = node->op;
   node->first_vertex = graph->n_vertices;

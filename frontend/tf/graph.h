@@ -63,6 +63,8 @@ size_t tf_input_split(const char *input, int *port);
 bool tf_graph_build(TfGraph *graph);
 int tf_in_vertex(const TfNode *node, int input);
 int tf_out_vertex(const TfNode *node, int port);
+int tf_reader_vertex(const TfGraph *graph, const TfReader *reader);
+bool tf_is_f32(const TfGraph *graph, int vertex);
 int tf_low_type(const TfSettings *settings);
 /* Is it an Identity or Enter that reads a reference variable? No cast may come in between. */
 bool tf_reads_refvar(const TfGraph *graph, const TfNode *node);

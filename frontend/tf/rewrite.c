@@ -2,10 +2,6 @@
 
 #include <string.h>
 
-bool tf_is_f32(const TfGraph *graph, int vertex) {
-  return graph->vertex[vertex].type == TENSORFLOW__DATA_TYPE__DT_FLOAT;
-}
-
 /* ---- casts ---- */
 
 /* Casts of these are left out of the count in the message. */
@@ -104,7 +100,7 @@ static void insert_casts(TfRewrite *rewrite, int n) {
   for (int r = node->first_reader; r < node[1].first_reader; r++) {
     const TfReader *reader = &graph->reader[r];
     int from = tf_out_vertex(node, reader->port);
-    int to = tf_in_vertex(&graph->node[reader->node], reader->input);
+    int to = tf_reader_vertex(graph, reader);
     if (reader->port != port)
       cast = -1;
     port = reader->port;

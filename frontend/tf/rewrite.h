@@ -22,7 +22,6 @@ bool tf_emulate(TfRewrite *rewrite);
 
 /* ---- for both ---- */
 
-bool tf_is_f32(const TfGraph *graph, int vertex);
 /* Appends a Cast of port `port` of the node with index `source` into def->node. */
 int tf_cast_add(TfRewrite *rewrite, int source, int port, bool to_low);
 /* Makes the reader read port 0 of `cast` (an index into def->node) instead. */

@@ -3,6 +3,7 @@
 #include "frontend/load.h"
 #include "frontend/output.h"
 #include "frontend/tf/graphdef.h"
+#include "frontend/tf/names.h"
 #include "frontend/tf/pass.h"
 #include "frontend/tf/report.h"
 
@@ -75,15 +76,13 @@ static void note_ops(const Compat *c) {
 
 /* Ops that a list edit names and nothing is called. */
 static void note_edits(const Compat *c) {
-  for (int i = 0; i < c->settings.n_edits; i++)
-    for (const char *at = c->settings.edit[i].ops; *at;) {
-      size_t n = strcspn(at, ",");
-      const char *op = arena_strdup(c->arena, at, n);
-      if (n && !tf_op_find(c->arena, op))
+  for (int i = 0; i < c->settings.n_edits; i++) {
+    const char *left = c->settings.edit[i].ops;
+    for (const char *op; (op = tf_name_next(c->arena, &left, ','));)
+      if (!tf_op_find(c->arena, op))
         diag_note(c->diag, here(c), "a list is edited for `%s`, which is no op of the table%s", op,
                   *op == ' ' ? ": a blank is part of the name" : "");
-      at += n + (at[n] == ',');
-    }
+  }
 }
 
 static void say(const Compat *c) {

@@ -1,5 +1,7 @@
 #include "frontend/tf/lists.h"
 
+#include "frontend/tf/names.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,11 +97,10 @@ static Entry *entry_find(const TfLists *lists, const char *op) {
   return NULL;
 }
 
-static void op_edit(TfLists *lists, const TfEdit *edit, const char *op, size_t length) {
-  const char *name = arena_strdup(lists->arena, op, length);
-  Entry *entry = entry_find(lists, name);
+static void op_edit(TfLists *lists, const TfEdit *edit, const char *op) {
+  Entry *entry = entry_find(lists, op);
   if (!entry && edit->add) {
-    Entry fresh = {.op = name};
+    Entry fresh = {.op = op};
     arena_push(lists->arena, lists->entry, lists->n_entries, lists->cap_entries, fresh);
     entry = &lists->entry[lists->n_entries - 1];
   }
@@ -108,15 +109,9 @@ static void op_edit(TfLists *lists, const TfEdit *edit, const char *op, size_t l
 }
 
 static void list_edit(TfLists *lists, const TfEdit *edit) {
-  const char *at = edit->ops;
-  for (;;) {
-    size_t n = strcspn(at, ",");
-    if (n)
-      op_edit(lists, edit, at, n);
-    if (!at[n])
-      return;
-    at += n + 1;
-  }
+  const char *left = edit->ops;
+  for (const char *op; (op = tf_name_next(lists->arena, &left, ','));)
+    op_edit(lists, edit, op);
 }
 
 static int n_lists(const Entry *entry) {

@@ -1,6 +1,7 @@
 #include "frontend/tf/settings.h"
 
 #include "frontend/load.h"
+#include "frontend/tf/names.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -251,14 +252,8 @@ static bool read_machine(TfSettings *out, const Options *options) {
 
 static void read_fetch(Arena *arena, TfSettings *out, const char *text) {
   int cap = 0;
-  while (text && *text) {
-    size_t n = strcspn(text, ",");
-    if (n) {
-      const char *name = arena_strdup(arena, text, n);
-      arena_push(arena, out->fetch, out->n_fetch, cap, name);
-    }
-    text += n + (text[n] == ',');
-  }
+  for (const char *name; text && (name = tf_name_next(arena, &text, ','));)
+    arena_push(arena, out->fetch, out->n_fetch, cap, name);
 }
 
 bool tf_settings_read(Arena *arena, const Options *options, TfSettings *out, Diag *diag) {

@@ -1,17 +1,17 @@
-"""Writes the named text files, joined, as one C table of string literals."""
+"""Writes the named text files, joined, as one C table `name` of string literals."""
 import sys
 
-header, out, *files = sys.argv[1:]
+name, header, out, *files = sys.argv[1:]
 escapes = {'"': '\\"', '\\': '\\\\', '?': '\\?'}
 lines = []
-for name in files:
-    with open(name, encoding='ascii') as f:
+for path in files:
+    with open(path, encoding='ascii') as f:
         for line in f:
             if line.startswith('#include "codegen/') or line.startswith('#include "amprt.h"'):
                 continue  # all of them are in the text
             text = ''.join(escapes.get(c, c) for c in line.rstrip('\n'))
             lines.append('    "%s\\n",\n' % text)
 with open(out, 'w', encoding='ascii') as f:
-    f.write('#include "%s"\n\nconst char *const cpu_prelude[] = {\n' % header)
+    f.write('#include "%s"\n\nconst char *const %s[] = {\n' % (header, name))
     f.writelines(lines)
     f.write('    0,\n};\n')

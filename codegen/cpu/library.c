@@ -4,7 +4,7 @@
 
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/dnn_rt.h"
-#include "codegen/cpu/prelude_text.h"
+#include "codegen/loop/prelude_text.h"
 #include "ir/eval/eval.h"
 
 #include <math.h>

@@ -1,7 +1,39 @@
-/* Kernels without a main op: their scratch and their emission. */
+/* Kernels without a main op: how their space is cut, their scratch, their emission. */
 #include "codegen/loop/loop.h"
 
 #include "codegen/cpu/cpu.h"
+#include "codegen/cpu/loop_text.h"
+
+/* ---- the space ---- */
+
+enum { WIDTH = 1024, SUM_ROWS = 64 }; /* WIDTH: AMP_WIDTH of prelude.h */
+
+/* Whole rows of C as many as fit WIDTH, or a row in equal panels. Sums want chunks of many rows:
+ * each chunk's partial sums are as long as a row. */
+static AmpGrid loop_grid(const Kernel *kernel) {
+  const Node *first = kernel->node[0];
+  int64_t channels = loop_channels(first), width = WIDTH, stride = WIDTH, panels = 1;
+  bool sums = false;
+  for (int i = 0; i < kernel->n_nodes; i++)
+    sums |= op_info[kernel->node[i]->op].gen == GEN_CHANNEL;
+  if (loop_has_channels(kernel) && channels <= WIDTH) {
+    stride = width = WIDTH / channels * channels;
+  } else if (loop_has_channels(kernel)) {
+    panels = (channels + WIDTH - 1) / WIDTH;
+    stride = channels;
+    width = ((channels + panels - 1) / panels + 15) / 16 * 16;
+    panels = (channels + width - 1) / width;
+  }
+  AmpGrid g = {.total = loop_count(first)};
+  g.blocks = (g.total + stride - 1) / stride;
+  int64_t most = sums ? g.total / channels / SUM_ROWS : g.blocks;
+  g.groups = chunk_count(g.total / panels, most < g.blocks ? most : g.blocks);
+  g.stride = (int32_t)stride;
+  g.width = (int32_t)width;
+  g.panels = (int32_t)panels;
+  g.channels = (int32_t)channels;
+  return g;
+}
 
 /* ---- workspace ---- */
 
@@ -10,7 +42,7 @@ int64_t cpu_loop_workspace(const Kernel *kernel) {
   for (int i = 0; i < kernel->n_nodes; i++)
     sums += loop_sums_of(kernel->node[i]);
   if (sums) {
-    LoopGrid grid = loop_grid(kernel);
+    AmpGrid grid = loop_grid(kernel);
     return sums * grid.groups * grid.channels * (int64_t)sizeof(double);
   }
   const Node *first = kernel->node[0];
@@ -21,10 +53,14 @@ int64_t cpu_loop_workspace(const Kernel *kernel) {
 
 static void emit_points(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   LoopPlan plan = loop_plan(emit->arena, kernel);
+  AmpGrid g = loop_grid(kernel);
   const char *stem = arena_printf(emit->arena, "k_%s", loop_stem(emit->arena, kernel));
-  const char *args = args_name(emit, kernel);
-  call->function = function_intern(emit, stem, loop_text(&plan));
-  loop_args(emit, &plan, call->function, args);
+  const char *args = args_name(emit, kernel), *text = loop_text(&plan);
+  const char *grid = arena_printf(emit->arena, ".grid = {%lld, %lld, %lld, %d, %d, %d, %d}",
+                                  (long long)g.total, (long long)g.blocks, (long long)g.groups,
+                                  g.stride, g.width, g.panels, g.channels);
+  call->function = function_intern(emit, stem, loop_types(&plan, "AmpGrid grid"), text);
+  loop_args(emit, &plan, grid, call->function, args);
   call->args = arena_printf(emit->arena, "&%s", args);
 }
 

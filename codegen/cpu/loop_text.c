@@ -13,57 +13,20 @@
  *       for each channel: the tail
  *     }
  */
-#include "codegen/loop/loop.h"
+#include "codegen/cpu/loop_text.h"
 
-#include <ctype.h>
-#include <string.h>
+#include "codegen/loop/statement.h"
 
 typedef struct Writer {
   LoopPlan *plan;
-  Text types, head, chunk, load, body, flush, store, tail;
+  Text head, chunk, load, body, flush, store, tail;
 } Writer;
-
-static const struct {
-  const char *text;
-  bool rounds;
-} point_text[OP_COUNT] = {
-#define POINT(id, rounds, text) [OP_##id] = {text, rounds},
-#include "codegen/loop/point.def"
-};
-
-static bool is_low(DType dtype) {
-  return dtype_info[dtype].low;
-}
-static const char *low_name(DType dtype) {
-  return dtype == DT_F16 ? "f16" : "bf16";
-}
-/* What a value is while the kernel holds it. */
-static const char *held_type(DType dtype) {
-  return is_low(dtype) ? "float" : ctype_of(dtype);
-}
-
-static int node_number(const LoopPlan *plan, const Node *node) {
-  for (int i = 0; i < plan->kernel->n_nodes; i++)
-    if (plan->kernel->node[i] == node)
-      return i;
-  BUG("`%s` is not in its kernel", op_info[node->op].name);
-}
-
-static const char *result_name(const LoopPlan *plan, const Node *node, int r) {
-  int i = node_number(plan, node);
-  return r ? arena_printf(plan->arena, "v%d_%d", i, r) : arena_printf(plan->arena, "v%d", i);
-}
 
 /* ---- operands ---- */
 
-/* Stored in 16 bits. A constant's table holds f32 for every float type; see ref_read. */
-static bool is_buffered(const LoopInput *in) {
-  return is_low(in->dtype) && in->value->node->op != OP_CONST;
-}
-
 static const char *tail_load(const LoopPlan *plan, int i) {
   DType dtype = plan->input[i].dtype;
-  if (!is_buffered(&plan->input[i]))
+  if (!input_is_low(&plan->input[i]))
     return arena_printf(plan->arena, "x%d[c]", i);
   return arena_printf(plan->arena, "amp_from_%s(x%d[c])", low_name(dtype), i);
 }
@@ -76,17 +39,9 @@ static const char *input_name(const LoopPlan *plan, int i) {
     return arena_printf(plan->arena, "x%d", i);
   if (in->part == PART_TAIL)
     return tail_load(plan, i);
-  if (in->form == LOAD_EACH && !is_buffered(in))
+  if (in->form == LOAD_EACH && !input_is_low(in))
     return arena_printf(plan->arena, "x%d[start + i]", i);
   return arena_printf(plan->arena, "b%d[i]", i);
-}
-
-static const char *operand_name(LoopPlan *plan, const Node *node, int k) {
-  const Value *value = node->arg[k];
-  const Node *producer = loop_producer(plan, value);
-  if (producer)
-    return result_name(plan, producer, value->index);
-  return input_name(plan, loop_input(plan, node, k));
 }
 
 static void declare_splat(Writer *w, int i) {
@@ -102,7 +57,7 @@ static void declare_splat(Writer *w, int i) {
 static void declare_scalar(Writer *w, int i) {
   const LoopInput *in = &w->plan->input[i];
   const char *held = held_type(in->dtype);
-  if (is_buffered(in))
+  if (input_is_low(in))
     text_format(&w->head,
                 "  const float k%d = amp_from_%s(*(const uint16_t *)amp_at(run, &a->x[%d]));\n", i,
                 low_name(in->dtype), i);
@@ -113,9 +68,9 @@ static void declare_scalar(Writer *w, int i) {
 
 static void load_gather(Writer *w, int i) {
   const LoopInput *in = &w->plan->input[i];
-  const char *raw = is_buffered(in) ? ctype_of(in->dtype) : held_type(in->dtype);
+  const char *raw = input_is_low(in) ? ctype_of(in->dtype) : held_type(in->dtype);
   text_format(&w->load, "      %s b%d[AMP_BUFFER];\n", held_type(in->dtype), i);
-  if (!is_buffered(in)) {
+  if (!input_is_low(in)) {
     text_format(&w->load, "      amp_gather(b%d, x%d, &a->ix[%d], start, n, sizeof *b%d);\n", i, i,
                 in->extra, i);
     return;
@@ -136,7 +91,7 @@ static void declare_input(Writer *w, int i) {
     declare_scalar(w, i);
     return;
   }
-  const char *type = is_buffered(in) ? ctype_of(in->dtype) : held_type(in->dtype);
+  const char *type = input_is_low(in) ? ctype_of(in->dtype) : held_type(in->dtype);
   text_format(&w->head, "  const %s *x%d = (const %s *)amp_at(run, &a->x[%d]);\n", type, i, type,
               i);
   if (in->part == PART_TAIL || in->form == LOAD_WHOLE)
@@ -146,77 +101,10 @@ static void declare_input(Writer *w, int i) {
     text_format(&w->chunk, "    amp_vector(b%d, &a->x[%d], x%d, grid, &at);\n", i, i, i);
   } else if (in->form == LOAD_GATHER) {
     load_gather(w, i);
-  } else if (is_buffered(in)) {
+  } else if (input_is_low(in)) {
     text_format(&w->load, "      float b%d[AMP_BUFFER];\n", i);
     text_format(&w->load, "      amp_load_%s(b%d, x%d + start, n);\n", low_name(in->dtype), i, i);
   }
-}
-
-/* ---- statements ---- */
-
-/* As the evaluator has them; all others are 0. */
-static const double attr_otherwise[ATTR_END] = {
-    [ATTR_CORRECTION] = 1, [ATTR_COUNT] = 1,     [ATTR_GROWTH] = 2,      [ATTR_BACKOFF] = 0.5,
-    [ATTR_MIN] = 1,        [ATTR_MAX] = 0x1p127, [ATTR_INTERVAL] = 2000,
-};
-
-static double attr_number(const Node *node, const char *name) {
-  if (strcmp(name, "size") == 0)
-    return (double)type_count(node->arg[1]->type);
-  int key = attr_lookup(name);
-  CHECK(key >= 0, "point.def: there is no attribute %s", name);
-  const Attr *attr = attr_find(node, (AttrKey)key);
-  if (!attr)
-    return attr_otherwise[key];
-  return attr_info[key].kind == ATTR_INT ? (double)attr->i : attr->f;
-}
-
-/* A name after '#'; advances past it. */
-static const char *scan_attr(Arena *arena, const char **at) {
-  const char *from = *at;
-  while (isalnum((unsigned char)**at) || **at == '_')
-    (*at)++;
-  return arena_strdup(arena, from, (size_t)(*at - from));
-}
-
-static void write_statement(Writer *w, Text *to, const Node *node, const char *template) {
-  for (const char *s = template; *s;) {
-    char mark = *s++;
-    if (mark == '$')
-      text_add(to, operand_name(w->plan, node, *s++ - '0'));
-    else if (mark == '^')
-      text_add(to, result_name(w->plan, node, *s++ - '0'));
-    else if (mark == '#')
-      text_format(to, "a->f[%d]",
-                  loop_number(w->plan, attr_number(node, scan_attr(w->plan->arena, &s))));
-    else
-      text_format(to, "%c", mark);
-  }
-  text_add(to, ";\n");
-}
-
-static void declare_results(Writer *w, Text *to, const char *indent, const Node *node) {
-  for (int r = 0; r < node->n_results; r++)
-    text_format(to, "%s%s %s;\n", indent, held_type(node->result[r]->type.dtype),
-                result_name(w->plan, node, r));
-}
-
-static void round_result(Writer *w, Text *to, const char *indent, const Value *value) {
-  const char *name = result_name(w->plan, value->node, value->index);
-  if (is_low(value->type.dtype))
-    text_format(to, "%s%s = amp_round_%s(%s);\n", indent, name, low_name(value->type.dtype), name);
-}
-
-static void write_point(Writer *w, Text *to, const char *indent, const Node *node) {
-  const char *template = point_text[node->op].text;
-  CHECK(template, "point.def has no row for `%s`", op_info[node->op].name);
-  if (node->op == OP_CAST && node->result[0]->type.dtype == DT_BOOL)
-    template = "^0 = $0 != 0";
-  declare_results(w, to, indent, node);
-  text_add(to, indent);
-  write_statement(w, to, node, template);
-  if (point_text[node->op].rounds)
-    round_result(w, to, indent, node->result[0]);
 }
 
 /* ---- sums ---- */
@@ -224,7 +112,7 @@ static void write_point(Writer *w, Text *to, const char *indent, const Node *nod
 /* s and q are short sums per position, ps and pq the chunk's doubles per channel. */
 static void write_sums(Writer *w, const Node *node, int first) {
   int i = node_number(w->plan, node);
-  const char *x = operand_name(w->plan, node, 0);
+  const char *x = operand_name(w->plan, input_name, node, 0);
   text_format(&w->chunk, "    float s%d[AMP_BUFFER] = {0};\n", i);
   text_format(&w->chunk, "    double *ps%d = amp_sum_begin(part, %d, grid, &at);\n", i, first);
   if (node->op == OP_BIAS_GRAD) {
@@ -244,17 +132,18 @@ static void write_sums(Writer *w, const Node *node, int first) {
     return;
   }
   text_format(&w->body, "        s%d[i] += %s;\n", i, x);
-  text_format(&w->body, "        q%d[i] += %s * (%s - %s);\n", i, x, operand_name(w->plan, node, 1),
-              operand_name(w->plan, node, 2));
+  text_format(&w->body, "        q%d[i] += %s * (%s - %s);\n", i, x,
+              operand_name(w->plan, input_name, node, 1),
+              operand_name(w->plan, input_name, node, 2));
   text_format(&w->flush, "        amp_sum_flush(ps%d, s%d, grid, &at, n);\n", i, i);
   text_format(&w->flush, "        amp_sum_flush(pq%d, q%d, grid, &at, n);\n", i, i);
 }
 
 static void finish_sums(Writer *w, const Node *node, int first) {
-  declare_results(w, &w->tail, "    ", node);
+  declare_results(w->plan, &w->tail, "    ", node);
   const char *v0 = result_name(w->plan, node, 0);
   if (node->op == OP_BN_STATS) {
-    int m = loop_number(w->plan, (double)(w->plan->grid.total / w->plan->grid.channels));
+    int m = loop_number(w->plan, (double)(w->plan->total / w->plan->channels));
     text_format(&w->tail,
                 "    amp_bn_stats(sum[%d * C + c], sum[%d * C + c], a->f[%d], &%s, &%s);\n", first,
                 first + 1, m, v0, result_name(w->plan, node, 1));
@@ -263,27 +152,16 @@ static void finish_sums(Writer *w, const Node *node, int first) {
   for (int r = 0; r < node->n_results; r++) {
     text_format(&w->tail, "    %s = (float)sum[%d * C + c];\n", result_name(w->plan, node, r),
                 first + r);
-    round_result(w, &w->tail, "    ", node->result[r]);
+    round_result(w->plan, &w->tail, "    ", node->result[r]);
   }
 }
 
 /* ---- results ---- */
 
-static const char *output_source(const LoopPlan *plan, const LoopOutput *out) {
-  const Node *producer = loop_producer(plan, out->value);
-  if (producer)
-    return result_name(plan, producer, out->value->index);
-  for (int i = 0; i < plan->n_inputs; i++)
-    if (plan->input[i].value == value_storage((Value *)out->value) &&
-        plan->input[i].part == PART_BODY)
-      return input_name(plan, i);
-  BUG("%%%s is stored but neither computed nor read", out->value->name);
-}
-
 static void write_tail_output(Writer *w, int o) {
   const LoopOutput *out = &w->plan->output[o];
   DType dtype = out->value->type.dtype;
-  const char *from = output_source(w->plan, out);
+  const char *from = output_source(w->plan, input_name, out);
   text_add(&w->tail, "    ");
   if (out->go)
     text_format(&w->tail, "if (go%d)\n      ", o);
@@ -298,7 +176,7 @@ static void write_tail_output(Writer *w, int o) {
 static void write_body_output(Writer *w, int o) {
   const LoopOutput *out = &w->plan->output[o];
   DType dtype = out->value->type.dtype;
-  const char *from = output_source(w->plan, out);
+  const char *from = output_source(w->plan, input_name, out);
   if (!is_low(dtype) && !out->go) {
     text_format(&w->body, "        y%d[start + i] = %s;\n", o, from);
     return;
@@ -338,25 +216,10 @@ static void write_nodes(Writer *w) {
       sums += loop_sums_of(node);
     } else if (node->op != OP_UPDATE) {
       bool tail = loop_part(node, kernel) == PART_TAIL;
-      write_point(w, tail ? &w->tail : &w->body, tail ? "    " : "        ", node);
+      write_point(w->plan, input_name, tail ? &w->tail : &w->body, tail ? "    " : "        ",
+                  node);
     }
   }
-}
-
-static void array_member(Text *text, const char *type, const char *name, int n) {
-  if (n)
-    text_format(text, "  %s %s[%d];\n", type, name, n);
-}
-
-static void write_types(Writer *w) {
-  const LoopPlan *plan = w->plan;
-  text_add(&w->types, "typedef struct @_args {\n  AmpGrid grid;\n");
-  array_member(&w->types, "AmpRef", "x", plan->n_inputs);
-  array_member(&w->types, "AmpRef", "y", plan->n_outputs);
-  array_member(&w->types, "AmpRef", "go", plan->n_outputs);
-  array_member(&w->types, "AmpIndex", "ix", plan->n_indices);
-  array_member(&w->types, "double", "f", plan->n_numbers);
-  text_add(&w->types, plan->n_sums ? "  int64_t scratch;\n} @_args;\n\n" : "} @_args;\n\n");
 }
 
 /* One element: no loop, no threads. */
@@ -400,7 +263,6 @@ static void write_tail(Writer *w, Text *out) {
 
 static void write_function(Writer *w, Text *out) {
   bool sums = w->plan->n_sums > 0;
-  text_add(out, text_get(&w->types));
   text_add(out, "static void @(const AmprtRun *run, const void *args) {\n"
                 "  const @_args *a = (const @_args *)args;\n"
                 "  const AmpGrid *grid = &a->grid;\n");
@@ -408,7 +270,7 @@ static void write_function(Writer *w, Text *out) {
     text_add(out, "  const int64_t C = grid->channels;\n"
                   "  double *sum = (double *)(void *)(run->arena + a->scratch);\n");
   text_add(out, text_get(&w->head));
-  if (w->plan->grid.total == 1 && !sums)
+  if (w->plan->total == 1 && !sums)
     write_single(w, out);
   else
     write_blocks(w, out);
@@ -419,7 +281,7 @@ static void write_function(Writer *w, Text *out) {
 
 const char *loop_text(LoopPlan *plan) {
   Arena *m = plan->arena;
-  Writer w = {plan, {m}, {m}, {m}, {m}, {m}, {m}, {m}, {m}};
+  Writer w = {plan, {m}, {m}, {m}, {m}, {m}, {m}, {m}};
   for (int i = 0; i < plan->n_inputs; i++)
     declare_input(&w, i);
   write_nodes(&w);
@@ -430,7 +292,6 @@ const char *loop_text(LoopPlan *plan) {
         &w.store,
         "      count++;\n      if (amp_run_ends(&at, block)) {\n%s        count = 0;\n      }\n",
         text_get(&w.flush));
-  write_types(&w);
   Text out = {m};
   write_function(&w, &out);
   return text_get(&out);

@@ -1,13 +1,13 @@
 /* Helpers of the generated kernels: where operands lie, how an iteration space is cut into chunks,
  * loads and stores of the 16-bit floats. Becomes part of every program, in front of its kernels,
- * right after amprt.h. Includes nothing else: immintrin.h would cost half a second to compile.
+ * right after args.h. Includes nothing else: immintrin.h would cost half a second to compile.
  *
  * Every result is the same bit for bit on every machine, with every compiler and for every number
  * of threads: no contraction, and chunks that follow from shapes alone. */
 #ifndef AMP_PRELUDE_H
 #define AMP_PRELUDE_H
 
-#include "amprt.h"
+#include "codegen/loop/args.h"
 
 /* Not inlined: they work on whole blocks or are rare, and the compiler's time counts. */
 #ifdef __clang__
@@ -26,18 +26,17 @@
  * the CPU takes a load from one for the store to another and waits. */
 enum { AMP_WIDTH = 1024, AMP_BUFFER = AMP_WIDTH + 24, AMP_RUN = 32 };
 
+double exp(double);
+double log(double);
+double cos(double);
+double sqrt(double);
+double pow(double, double);
+float sqrtf(float);
+
 /* ---- where operands lie ---- */
 
-enum { AMP_ARENA, AMP_STATE, AMP_DATA, AMP_NOWHERE };
-
-typedef struct AmpRef {
-  int64_t at;           /* offset in its block */
-  const void *data;     /* AMP_DATA: a constant's table */
-  uint8_t where, dtype; /* AMP_..., AmprtDType */
-} AmpRef;
-
 AMP_INLINE void *amp_at(const AmprtRun *run, const AmpRef *ref) {
-  if (ref->where == AMP_DATA)
+  if (ref->where == AMP_CONST)
     return (void *)(uintptr_t)ref->data;
   if (ref->where == AMP_NOWHERE)
     return NULL;
@@ -51,14 +50,6 @@ AMP_INLINE int amp_go(const AmprtRun *run, const AmpRef *ref) {
 }
 
 /* ---- iteration spaces ---- */
-
-/* A tensor of `total` elements with C channels as blocks of `stride` elements (whole rows of C, as
- * many as fit AMP_WIDTH, or one row cut into `panels` of `width`). A chunk is a range of blocks in
- * one panel; `groups` ranges. */
-typedef struct AmpGrid {
-  int64_t total, blocks, groups;
-  int32_t stride, width, panels, channels;
-} AmpGrid;
 
 typedef struct AmpChunk {
   int64_t group, first, last; /* blocks first..last-1 */
@@ -286,12 +277,6 @@ AMP_FN void amp_vector(float *buf, const AmpRef *ref, const void *base, const Am
 }
 
 /* ---- broadcasts that are neither a scalar nor a vector over the last axis ---- */
-
-/* Coordinates of the result, innermost last; stride 0 along the axes that the operand lacks. */
-typedef struct AmpIndex {
-  int32_t rank;
-  int64_t dim[AMPRT_MAX_RANK], stride[AMPRT_MAX_RANK];
-} AmpIndex;
 
 AMP_FN int64_t amp_index(const AmpIndex *ix, int64_t element) {
   int64_t from = 0;

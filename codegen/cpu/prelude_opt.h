@@ -5,17 +5,6 @@
 
 #include "codegen/cpu/prelude_row.h"
 
-enum { AMP_MAX_SLOTS = 2, AMP_MAX_OPT_OUT = 4 };
-
-typedef struct AmpOpt {
-  AmpRef w, slot[AMP_MAX_SLOTS], g, lr, inv, step, go;
-  AmpRef out[AMP_MAX_OPT_OUT]; /* w', slots', copy: in the arena, if anyone reads them there */
-  AmpRef var[AMP_MAX_OPT_OUT]; /* the variables that they become */
-  int64_t n, chunks, scratch;  /* scratch: LARS, two doubles per chunk, offset in the arena */
-  double decay, momentum, trust, epsilon, beta1, beta2, clip; /* clip 0: none */
-  int32_t n_slots, nesterov, decoupled, has_copy;
-} AmpOpt;
-
 typedef struct AmpOptScalars {
   float lr, inv, decay, momentum, rest1, beta2, rest2, fix1, fix2, epsilon;
   float unscale, clip; /* with a clip the gradient is unscaled before the step, whose inv is 1 */

@@ -6,13 +6,6 @@
 
 #include "codegen/cpu/prelude_row.h"
 
-typedef struct AmpPool { /* x is [N,H,W,C], y is [N,P,Q,C] */
-  AmpRef in, index, out;
-  int64_t N, H, W, C, P, Q, chunks;
-  int32_t window[2], stride[2], pad[2]; /* pad: top, left */
-  int32_t include_pad;
-} AmpPool;
-
 typedef struct AmpSpan { /* first..last-1 */
   int64_t first, last;
 } AmpSpan;

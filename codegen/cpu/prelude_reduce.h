@@ -4,17 +4,6 @@
 
 #include "codegen/cpu/prelude_row.h"
 
-/* Axes as [kept][gone][inner]: element (k, g, i) of x lies at index(kept, k) + index(gone, g) + i.
- * If the last axis is reduced, `inner` counts what each g adds to one element; else those are
- * results of their own, `inner` for each k. */
-typedef struct AmpReduce {
-  AmpRef x, out;
-  AmpIndex kept, gone;
-  int64_t n_kept, n_gone, inner, chunks;
-  double divide;
-  int32_t inner_gone;
-} AmpReduce;
-
 AMP_FN void amp_reduce_run(const AmpReduce *a, const void *x, void *out, int64_t k) {
   int64_t base = amp_index(&a->kept, k);
   float buf[AMP_BUFFER], r;
@@ -63,13 +52,6 @@ AMP_FN void amp_reduce(const AmprtRun *run, const void *args) {
         amp_reduce_vector(a, x, out, k);
 }
 
-typedef struct AmpFinite {
-  AmpRef out;
-  const AmpRef *x;
-  const int64_t *count;
-  int32_t n;
-} AmpFinite;
-
 /* Is an exponent all ones? On the stored bits: no conversion. */
 AMP_FN int amp_any_bad16(const uint16_t *x, int64_t n, uint16_t mask) {
   uint16_t bad = 0;
@@ -92,36 +74,29 @@ AMP_FN int amp_any_bad(int dtype, const void *x, int64_t first, int64_t n) {
 
 AMP_FN void amp_all_finite(const AmprtRun *run, const void *args) {
   const AmpFinite *a = (const AmpFinite *)args;
+  const AmpTensor *list = (const AmpTensor *)amp_at(run, &a->of.list);
   int bad = 0;
-  for (int k = 0; k < a->n && !bad; k++) {
-    const void *x = amp_at(run, &a->x[k]);
-    const int64_t piece = 65536, n = a->count[k], chunks = (n + piece - 1) / piece;
+  for (int k = 0; k < a->of.n && !bad; k++) {
+    const void *x = amp_at(run, &list[k].x);
+    const int64_t piece = 65536, n = list[k].count, chunks = (n + piece - 1) / piece;
 #pragma omp parallel for schedule(static) reduction(| : bad) if (chunks > 1)
     for (int64_t c = 0; c < chunks; c++)
       bad |=
-          amp_any_bad(a->x[k].dtype, x, c * piece, n - c * piece < piece ? n - c * piece : piece);
+          amp_any_bad(list[k].x.dtype, x, c * piece, n - c * piece < piece ? n - c * piece : piece);
   }
   *(uint8_t *)amp_at(run, &a->out) = !bad;
 }
 
-typedef struct AmpClipNorm {
-  AmpRef inv, out[2]; /* inv', norm; nowhere if nobody reads it */
-  const AmpRef *x;
-  const int64_t *count;
-  double clip;
-  int32_t n;
-} AmpClipNorm;
-
 /* Of one tensor, cut at places that its size alone decides. */
-AMP_FN double amp_norm_part(const AmprtRun *run, const AmpClipNorm *a, int k, float inv) {
+AMP_FN double amp_norm_part(const AmprtRun *run, const AmpTensor *t, float inv) {
   enum { MOST = 64 };
-  const int64_t piece = 65536, n = a->count[k], fits = (n + piece - 1) / piece;
+  const int64_t piece = 65536, n = t->count, fits = (n + piece - 1) / piece;
   const int64_t chunks = fits < MOST ? fits : MOST;
-  const void *x = amp_at(run, &a->x[k]);
+  const void *x = amp_at(run, &t->x);
   double part[MOST], sum = 0;
   AMP_PARALLEL(chunks)
   for (int64_t c = 0; c < chunks; c++)
-    part[c] = amp_squares(a->x[k].dtype, x, c * n / chunks, (c + 1) * n / chunks, inv, AMP_INF);
+    part[c] = amp_squares(t->x.dtype, x, c * n / chunks, (c + 1) * n / chunks, inv, AMP_INF);
   for (int64_t c = 0; c < chunks; c++)
     sum += part[c];
   return sum;
@@ -129,10 +104,11 @@ AMP_FN double amp_norm_part(const AmprtRun *run, const AmpClipNorm *a, int k, fl
 
 AMP_FN void amp_clip_norm(const AmprtRun *run, const void *args) {
   const AmpClipNorm *a = (const AmpClipNorm *)args;
+  const AmpTensor *list = (const AmpTensor *)amp_at(run, &a->of.list);
   float inv = *(const float *)amp_at(run, &a->inv);
   double norm = 0;
-  for (int k = 0; k < a->n; k++)
-    norm += amp_norm_part(run, a, k, inv);
+  for (int k = 0; k < a->of.n; k++)
+    norm += amp_norm_part(run, &list[k], inv);
   norm = sqrt(norm);
   float value[2] = {inv, (float)norm};
   if (!(norm < (double)AMP_INF))

@@ -4,13 +4,8 @@
 #ifndef AMP_PRELUDE_ROW_H
 #define AMP_PRELUDE_ROW_H
 
-#include "codegen/cpu/prelude_math.h"
-
-typedef struct AmpRow {
-  AmpRef x, other, label, dloss, out; /* other: softmax_grad's y */
-  int64_t rows, K, chunks, top;
-  double smoothing;
-} AmpRow;
+#include "codegen/cpu/prelude.h"
+#include "codegen/loop/prelude_math.h"
 
 enum { AMP_LANES = 8 };
 

@@ -3,12 +3,18 @@
 #include <string.h>
 
 typedef struct CachedFunction {
-  const char *body, *name;
+  const char *types, *body, *name;
 } CachedFunction;
+
+typedef struct CachedBytes {
+  size_t at, n;
+} CachedBytes;
 
 struct FunctionCache {
   CachedFunction *function;
   int n, cap;
+  CachedBytes *constant;
+  int n_constants, cap_constants;
   const char **table;
   int n_tables, cap_tables;
 };
@@ -25,16 +31,38 @@ static void write_with_name(FILE *out, const char *body, const char *name) {
       fputc(*body, out);
 }
 
-const char *function_intern(Emitter *emit, const char *stem, const char *body) {
+const char *function_intern(Emitter *emit, const char *stem, const char *types, const char *body) {
   FunctionCache *cache = emit->cache;
   for (int i = 0; i < cache->n; i++)
-    if (strcmp(cache->function[i].body, body) == 0)
+    if (strcmp(cache->function[i].body, body) == 0 && strcmp(cache->function[i].types, types) == 0)
       return cache->function[i].name;
   const char *name = arena_printf(emit->arena, "%s_%d", stem, cache->n);
-  CachedFunction entry = {arena_strdup(emit->arena, body, strlen(body)), name};
+  CachedFunction entry = {arena_strdup(emit->arena, types, strlen(types)),
+                          arena_strdup(emit->arena, body, strlen(body)), name};
   arena_push(emit->arena, cache->function, cache->n, cache->cap, entry);
+  write_with_name(emit->types ? emit->types : emit->functions, types, name);
   write_with_name(emit->functions, body, name);
   return name;
+}
+
+int64_t constant_intern(Emitter *emit, const void *bytes, size_t n) {
+  FunctionCache *cache = emit->cache;
+  Bytes *to = emit->constants;
+  for (int i = 0; i < cache->n_constants; i++)
+    if (cache->constant[i].n == n && memcmp(to->byte + cache->constant[i].at, bytes, n) == 0)
+      return (int64_t)cache->constant[i].at;
+  size_t at = (to->n + 15) / 16 * 16, end = at + n;
+  if (end > to->cap) {
+    size_t cap = 2 * end + 4096;
+    to->byte = arena_grow(emit->arena, to->byte, to->cap, cap);
+    to->cap = cap;
+  }
+  memset(to->byte + to->n, 0, at - to->n);
+  memcpy(to->byte + at, bytes, n);
+  to->n = end;
+  CachedBytes entry = {at, n};
+  arena_push(emit->arena, cache->constant, cache->n_constants, cache->cap_constants, entry);
+  return (int64_t)at;
 }
 
 bool table_intern(Emitter *emit, const char *name) {

@@ -7,15 +7,22 @@
 
 typedef struct FunctionCache FunctionCache;
 
+typedef struct Bytes {
+  unsigned char *byte;
+  size_t n, cap;
+} Bytes;
+
 /* What the emitters of one part of a program share. */
 typedef struct Emitter {
   Arena *arena;
   const Module *module;
   const Graph *graph; /* the one being emitted */
-  FILE *functions;    /* struct types and functions */
+  FILE *types;        /* struct types of args; NULL: each in front of its function */
+  FILE *functions;    /* their text */
   FILE *tables;       /* the static const args; may name functions and types */
   FunctionCache *cache;
   const CodegenOptions *options;
+  Bytes *constants;     /* CUDA: the block of constants, which AMP_CONST names; else NULL */
   const char **library; /* names of the tables of library kernels, by slot */
   int n_library, cap_library;
 } Emitter;
@@ -27,9 +34,12 @@ typedef struct KernelCall {
 } KernelCall;
 
 FunctionCache *function_cache_new(Arena *arena);
-/* The name of the function whose text (with its own name spelled `@`) is `body`; writes it to
- * emit->functions, with `@` replaced, the first time it is asked for. */
-const char *function_intern(Emitter *emit, const char *stem, const char *body);
+/* The name of the function whose text (with its own name spelled `@`) is `body` and whose types
+ * are `types` (may be ""); writes both to emit->types and emit->functions, with `@` replaced, the
+ * first time it is asked for. */
+const char *function_intern(Emitter *emit, const char *stem, const char *types, const char *body);
+/* Where `bytes` lie in emit->constants: appended, aligned to 16, unless they are there already. */
+int64_t constant_intern(Emitter *emit, const void *bytes, size_t n);
 /* True when the table `name` is asked for for the first time, and so must be written. */
 bool table_intern(Emitter *emit, const char *name);
 /* Where a value lies: in the state block or the arena, and its offset there. Views are followed. */

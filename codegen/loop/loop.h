@@ -4,6 +4,7 @@
 #ifndef AMPCC_CODEGEN_LOOP_LOOP_H
 #define AMPCC_CODEGEN_LOOP_LOOP_H
 
+#include "codegen/loop/args.h"
 #include "codegen/loop/emitter.h"
 #include "codegen/loop/text.h"
 
@@ -34,31 +35,23 @@ typedef struct LoopOutput {
   LoopPart part;
 } LoopOutput;
 
-typedef struct LoopIndex { /* coordinates of a gather; see AmpIndex in prelude.h */
-  int rank;
-  int64_t dim[MAX_RANK], stride[MAX_RANK];
-} LoopIndex;
-
-typedef struct LoopGrid { /* see AmpGrid in prelude.h */
-  int64_t total, blocks, groups, stride, width, panels, channels;
-} LoopGrid;
-
 typedef struct LoopPlan {
   Arena *arena;
   const Kernel *kernel;
-  LoopGrid grid;
+  int64_t total, channels; /* elements of the space, its last dimension */
   LoopInput *input;
   LoopOutput *output;
-  LoopIndex *index;
+  AmpIndex *index;
   double *number; /* attributes and splat constants */
   int n_inputs, cap_inputs, n_outputs, cap_outputs, n_indices, cap_indices, n_numbers, cap_numbers;
-  int n_sums; /* doubles per channel */
+  int n_sums; /* per channel */
 } LoopPlan;
 
 /* loop_plan.c */
 LoopPlan loop_plan(Arena *arena, const Kernel *kernel);
-LoopGrid loop_grid(const Kernel *kernel);
-int loop_sums_of(const Node *node); /* doubles per channel that a CHANNEL node keeps */
+int loop_sums_of(const Node *node); /* sums per channel that a CHANNEL node keeps */
+/* Does the body need to know the channel of an element? */
+bool loop_has_channels(const Kernel *kernel);
 LoopPart loop_part(const Node *node, const Kernel *kernel);
 /* Where node's operand `k` comes from: its producer in the kernel, or NULL and *input. */
 const Node *loop_producer(const LoopPlan *plan, const Value *value);
@@ -68,18 +61,23 @@ int loop_number(LoopPlan *plan, double number); /* appended; its place */
 int64_t loop_count(const Node *node);
 int64_t loop_channels(const Node *node);
 
-/* loop_text.c: the function's text, `@` for its name. Appends the numbers it uses to the plan. */
-const char *loop_text(LoopPlan *plan);
-/* loop_args.c: the args table named `name` of a function `function` */
-void loop_args(Emitter *emit, const LoopPlan *plan, const char *function, const char *name);
-/* C initialisers of AmpRef: a value read (a constant gets a table of its own, named `owner`), a
+/* loop_args.c: the args' type, `@_args`, whose first member is `space`, and the table named `name`
+ * of it for a function `function`. */
+const char *loop_types(const LoopPlan *plan, const char *space);
+void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, const char *function,
+               const char *name);
+/* ref.c: where a value is read (a constant of the CPU gets a table of its own, named `owner`), a
  * result's own place (nowhere if it has none), the variable that an update of `kernel` stores
  * `value` to (or nowhere). */
-const char *ref_read(Emitter *emit, const Value *value, const char *owner);
-const char *ref_result(Emitter *emit, const Value *value);
-const char *ref_update(Emitter *emit, const Kernel *kernel, const Value *value);
-const char *ref_nowhere(void);
-void index_args(Text *out, const LoopIndex *index); /* of AmpIndex */
+AmpRef ref_read(Emitter *emit, const Value *value, const char *owner);
+AmpRef ref_result(const Value *value);
+AmpRef ref_update(const Kernel *kernel, const Value *value);
+AmpRef ref_nowhere(void);
+const char *ref_text(Arena *arena, AmpRef ref); /* as a C initialiser */
+/* A list that args point to: a table of its own, named `owner`, on the CPU, else a constant. */
+AmpRef ref_list(Emitter *emit, const AmpTensor *list, int n, const char *owner);
+void index_args(Text *out, const AmpIndex *index); /* a C initialiser */
+const char *number_text(Arena *arena, double x);   /* as a C expression, no digit lost */
 /* "args_train_12": name of the args of a kernel of the graph being emitted */
 const char *args_name(Emitter *emit, const Kernel *kernel);
 int64_t kernel_scratch(const Kernel *kernel); /* where its workspace lies */
@@ -90,6 +88,9 @@ void row_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 void reduce_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
+/* opt.c: the args of one optimizer's kernel, and its function's name */
+AmpOpt opt_args(Emitter *emit, const Kernel *kernel, const char *name);
+const char *opt_function(const Node *node);
 /* table.c: the one of them that the kernel is for; false if it is none of theirs. */
 bool table_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 /* "affine_relu": the ops in order, cut where it gets long. */

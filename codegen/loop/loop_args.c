@@ -1,75 +1,22 @@
-/* The args of the kernels: places, sizes and numbers as C initialisers. */
+/* The args of a generated loop: their type, and the table of one kernel. */
 #include "codegen/loop/loop.h"
-#include "ir/eval/eval.h"
 
-#include <math.h>
-
-static const char *const where_name[] = {"AMP_ARENA", "AMP_STATE"};
-
-const char *ref_nowhere(void) {
-  return "{.where = AMP_NOWHERE}";
+static void array_member(Text *text, const char *type, const char *name, int n) {
+  if (n)
+    text_format(text, "  %s %s[%d];\n", type, name, n);
 }
 
-static const char *ref_of(Arena *arena, bool in_state, int64_t at, DType dtype) {
-  return arena_printf(arena, "{%lld, NULL, %s, %d}", (long long)at, where_name[in_state],
-                      (int)dtype);
+const char *loop_types(const LoopPlan *plan, const char *space) {
+  Text types = {plan->arena};
+  text_format(&types, "typedef struct @_args {\n  %s;\n", space);
+  array_member(&types, "AmpRef", "x", plan->n_inputs);
+  array_member(&types, "AmpRef", "y", plan->n_outputs);
+  array_member(&types, "AmpRef", "go", plan->n_outputs);
+  array_member(&types, "AmpIndex", "ix", plan->n_indices);
+  array_member(&types, "double", "f", plan->n_numbers);
+  text_add(&types, plan->n_sums ? "  int64_t scratch;\n} @_args;\n\n" : "} @_args;\n\n");
+  return text_get(&types);
 }
-
-/* As a C expression; hexadecimal, so that no digit is lost. */
-static const char *number_text(Arena *arena, double x) {
-  if (isnan(x))
-    return "AMP_NAN";
-  if (isinf(x))
-    return x < 0 ? "-AMP_INF" : "AMP_INF";
-  return arena_printf(arena, x == rint(x) && fabs(x) < 1e9 ? "%.0f" : "%a", x);
-}
-
-/* Floats of every type as f32: 16-bit constants are few and small. */
-static void const_table(Emitter *emit, const Value *value, const char *name) {
-  const Attr *data = attr_find(value->node, ATTR_DATA);
-  DType dtype = value->type.dtype;
-  fprintf(emit->tables, "static const %s %s[] = {",
-          dtype_info[dtype].is_float ? "float" : ctype_of(dtype), name);
-  for (int64_t i = 0, n = type_count(value->type); i < n; i++) {
-    double x = data ? data->floats[i] : attr_float(value->node, ATTR_VALUE, 0);
-    fprintf(emit->tables, "%s%s", i ? "," : "", number_text(emit->arena, eval_round(x, dtype)));
-  }
-  fputs("};\n", emit->tables);
-}
-
-const char *ref_read(Emitter *emit, const Value *value, const char *owner) {
-  const Value *storage = value_storage((Value *)value);
-  DType dtype = value->type.dtype;
-  if (storage->node->op != OP_CONST)
-    return ref_of(emit->arena, value_in_state(value), value_at(value), dtype);
-  const_table(emit, storage, owner);
-  return arena_printf(emit->arena, "{0, %s, AMP_DATA, %d}", owner,
-                      dtype_info[dtype].is_float ? (int)DT_F32 : (int)dtype);
-}
-
-const char *ref_result(Emitter *emit, const Value *value) {
-  const int64_t *at = attr_ints(value->node, ATTR_AT, value->node->n_results);
-  CHECK(at, "%%%s was never planned", value->name);
-  if (at[value->index] < 0)
-    return ref_nowhere();
-  return ref_of(emit->arena, false, at[value->index], value->type.dtype);
-}
-
-const char *ref_update(Emitter *emit, const Kernel *kernel, const Value *value) {
-  for (int i = 0; i < kernel->n_nodes; i++) {
-    const Node *node = kernel->node[i];
-    if (node->op == OP_UPDATE && node->arg[1] == value)
-      return ref_of(emit->arena, true, value_at(node->arg[0]), value->type.dtype);
-  }
-  return ref_nowhere();
-}
-
-const char *args_name(Emitter *emit, const Kernel *kernel) {
-  return arena_printf(emit->arena, "args_%s_%d", ident_of(emit->arena, emit->graph->name),
-                      kernel->id);
-}
-
-/* ---- the table of a loop kernel ---- */
 
 static void add_inputs(Emitter *emit, const LoopPlan *plan, const char *name, Text *out) {
   if (!plan->n_inputs)
@@ -78,16 +25,16 @@ static void add_inputs(Emitter *emit, const LoopPlan *plan, const char *name, Te
   for (int i = 0; i < plan->n_inputs; i++) {
     const LoopInput *in = &plan->input[i];
     const char *owner = arena_printf(emit->arena, "%s_x%d", name, i);
-    const char *ref = in->form == LOAD_SPLAT ? ref_nowhere() : ref_read(emit, in->value, owner);
-    text_format(out, "%s%s", i ? ", " : "", ref);
+    AmpRef ref = in->form == LOAD_SPLAT ? ref_nowhere() : ref_read(emit, in->value, owner);
+    text_format(out, "%s%s", i ? ", " : "", ref_text(emit->arena, ref));
   }
   text_add(out, "},\n");
 }
 
-static const char *output_ref(Emitter *emit, const LoopOutput *out) {
+static AmpRef output_ref(const LoopOutput *out) {
   if (!out->variable)
-    return ref_result(emit, out->value);
-  return ref_of(emit->arena, true, value_at(out->variable), out->value->type.dtype);
+    return ref_result(out->value);
+  return (AmpRef){value_at(out->variable), NULL, AMP_STATE, (uint8_t)out->value->type.dtype};
 }
 
 static void add_outputs(Emitter *emit, const LoopPlan *plan, Text *out) {
@@ -95,11 +42,12 @@ static void add_outputs(Emitter *emit, const LoopPlan *plan, Text *out) {
     return;
   text_add(out, "  .y = {");
   for (int o = 0; o < plan->n_outputs; o++)
-    text_format(out, "%s%s", o ? ", " : "", output_ref(emit, &plan->output[o]));
+    text_format(out, "%s%s", o ? ", " : "", ref_text(emit->arena, output_ref(&plan->output[o])));
   text_add(out, "},\n  .go = {");
   for (int o = 0; o < plan->n_outputs; o++) {
     const Value *go = plan->output[o].go;
-    text_format(out, "%s%s", o ? ", " : "", go ? ref_read(emit, go, "") : ref_nowhere());
+    AmpRef ref = go ? ref_read(emit, go, "") : ref_nowhere();
+    text_format(out, "%s%s", o ? ", " : "", ref_text(emit->arena, ref));
   }
   text_add(out, "},\n");
 }
@@ -111,7 +59,7 @@ static void add_list(Text *out, const char *field, const int64_t *v, int n) {
   text_add(out, "}");
 }
 
-void index_args(Text *out, const LoopIndex *index) {
+void index_args(Text *out, const AmpIndex *index) {
   text_format(out, "{%d", index->rank);
   add_list(out, ", ", index->dim, index->rank);
   add_list(out, ", ", index->stride, index->rank);
@@ -138,19 +86,10 @@ static void add_numbers(const LoopPlan *plan, Text *out) {
   text_add(out, "},\n");
 }
 
-int64_t kernel_scratch(const Kernel *kernel) {
-  const int64_t *place = attr_ints(kernel->node[0], ATTR_WORKSPACE, 2);
-  CHECK(place, "kernel %d has no workspace", kernel->id);
-  return place[0];
-}
-
-void loop_args(Emitter *emit, const LoopPlan *plan, const char *function, const char *name) {
-  const LoopGrid *g = &plan->grid;
+void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, const char *function,
+               const char *name) {
   Text out = {emit->arena};
-  text_format(&out, "static const %s_args %s = {\n", function, name);
-  text_format(&out, "  .grid = {%lld, %lld, %lld, %lld, %lld, %lld, %lld},\n", (long long)g->total,
-              (long long)g->blocks, (long long)g->groups, (long long)g->stride, (long long)g->width,
-              (long long)g->panels, (long long)g->channels);
+  text_format(&out, "static const %s_args %s = {\n  %s,\n", function, name, space);
   add_inputs(emit, plan, name, &out);
   add_outputs(emit, plan, &out);
   add_indices(plan, &out);

@@ -3,12 +3,7 @@
 
 #include <string.h>
 
-enum {
-  WIDTH = 1024,
-  CHUNK = 32768,
-  MAX_CHUNKS = 64,
-  SUM_ROWS = 64
-}; /* WIDTH: AMP_WIDTH of prelude.h */
+enum { CHUNK = 32768, MAX_CHUNKS = 64 };
 
 int64_t chunk_count(int64_t total, int64_t most) {
   int64_t n = total / CHUNK < MAX_CHUNKS ? total / CHUNK : MAX_CHUNKS;
@@ -73,7 +68,7 @@ int loop_number(LoopPlan *plan, double number) {
 
 /* Strides of the operand of a broadcast in the coordinates of its result; neighbouring axes that
  * step alike become one. */
-static LoopIndex gather_index(const Node *node) {
+static AmpIndex gather_index(const Node *node) {
   const Attr *axes = attr_find(node, ATTR_AXES);
   TensorType out = node->result[0]->type;
   int64_t stride[MAX_RANK] = {0}, step = 1;
@@ -85,7 +80,7 @@ static LoopIndex gather_index(const Node *node) {
       stride[d] = step;
       step *= out.dim[d];
     }
-  LoopIndex index = {0};
+  AmpIndex index = {0};
   for (int d = 0; d < out.rank; d++) {
     int last = index.rank - 1;
     if (index.rank && index.stride[last] == stride[d] * out.dim[d]) {
@@ -100,15 +95,15 @@ static LoopIndex gather_index(const Node *node) {
 }
 
 /* Only the last axis is the operand's: a vector over the channels. */
-static bool is_vector(const LoopIndex *index) {
+static bool is_vector(const AmpIndex *index) {
   return index->rank == 2 && index->stride[0] == 0 && index->stride[1] == 1;
 }
 
-static LoadForm broadcast_form(const LoopPlan *plan, const Node *node, LoopIndex *index) {
+static LoadForm broadcast_form(const LoopPlan *plan, const Node *node, AmpIndex *index) {
   TensorType x = node->arg[0]->type;
   int64_t count = type_count(x);
   *index = gather_index(node);
-  if (count == plan->grid.total)
+  if (count == plan->total)
     return LOAD_EACH;
   if (count == 1)
     return LOAD_SCALAR;
@@ -122,11 +117,11 @@ static bool is_whole(const Node *node, int k) {
   return node->op == OP_LR_SCHEDULE && k == 1;
 }
 
-static LoopInput describe_input(LoopPlan *plan, const Node *node, int k, LoopIndex *index) {
+static LoopInput describe_input(LoopPlan *plan, const Node *node, int k, AmpIndex *index) {
   const Value *value = node->arg[k], *storage = value_storage(node->arg[k]);
   int64_t count = type_count(value->type);
   LoopPart part = loop_part(node, plan->kernel);
-  int64_t space = part == PART_TAIL ? plan->grid.channels : plan->grid.total;
+  int64_t space = part == PART_TAIL ? plan->channels : plan->total;
   LoopInput input = {storage, value->type.dtype, LOAD_EACH, part, -1};
   if (storage->node->op == OP_CONST && !attr_find(storage->node, ATTR_DATA))
     input.form = LOAD_SPLAT;
@@ -139,19 +134,19 @@ static LoopInput describe_input(LoopPlan *plan, const Node *node, int k, LoopInd
   return input;
 }
 
-static bool same_index(const LoopIndex *a, const LoopIndex *b) {
+static bool same_index(const AmpIndex *a, const AmpIndex *b) {
   return a->rank == b->rank && memcmp(a->dim, b->dim, sizeof a->dim) == 0 &&
          memcmp(a->stride, b->stride, sizeof a->stride) == 0;
 }
 
 static bool same_input(const LoopPlan *plan, const LoopInput *a, const LoopInput *b,
-                       const LoopIndex *index) {
+                       const AmpIndex *index) {
   return a->value == b->value && a->dtype == b->dtype && a->form == b->form && a->part == b->part &&
          (a->form != LOAD_GATHER || same_index(&plan->index[a->extra], index));
 }
 
 int loop_input(LoopPlan *plan, const Node *node, int k) {
-  LoopIndex index = {0};
+  AmpIndex index = {0};
   LoopInput input = describe_input(plan, node, k, &index);
   for (int i = 0; i < plan->n_inputs; i++)
     if (same_input(plan, &plan->input[i], &input, &index))
@@ -193,10 +188,10 @@ static void add_update(LoopPlan *plan, const Node *node) {
   add_output(plan, (LoopOutput){node->arg[1], node->arg[0], go, part});
 }
 
-/* ---- the space ---- */
+/* ---- the whole ---- */
 
-/* Does the body need to know the channel of an element? */
-static bool has_channels(const Kernel *kernel, int64_t total) {
+bool loop_has_channels(const Kernel *kernel) {
+  int64_t total = loop_count(kernel->node[0]);
   for (int i = 0; i < kernel->n_nodes; i++) {
     const Node *node = kernel->node[i];
     if (op_info[node->op].gen == GEN_CHANNEL)
@@ -210,37 +205,12 @@ static bool has_channels(const Kernel *kernel, int64_t total) {
   return false;
 }
 
-static int64_t round_up(int64_t n, int64_t to) {
-  return (n + to - 1) / to * to;
-}
-
-/* Whole rows of C as many as fit WIDTH, or a row in equal panels. Sums want chunks of many rows:
- * each chunk's partial sums are as long as a row. */
-LoopGrid loop_grid(const Kernel *kernel) {
-  const Node *first = kernel->node[0];
-  LoopGrid g = {.total = loop_count(first), .channels = loop_channels(first)};
-  bool sums = false;
-  for (int i = 0; i < kernel->n_nodes; i++)
-    sums |= op_info[kernel->node[i]->op].gen == GEN_CHANNEL;
-  g.panels = 1;
-  if (!has_channels(kernel, g.total))
-    g.stride = g.width = WIDTH;
-  else if (g.channels <= WIDTH)
-    g.stride = g.width = WIDTH / g.channels * g.channels;
-  else {
-    g.panels = (g.channels + WIDTH - 1) / WIDTH;
-    g.stride = g.channels;
-    g.width = round_up((g.channels + g.panels - 1) / g.panels, 16);
-    g.panels = (g.channels + g.width - 1) / g.width;
-  }
-  g.blocks = (g.total + g.stride - 1) / g.stride;
-  int64_t most = sums ? g.total / g.channels / SUM_ROWS : g.blocks;
-  g.groups = chunk_count(g.total / g.panels, most < g.blocks ? most : g.blocks);
-  return g;
-}
-
 LoopPlan loop_plan(Arena *arena, const Kernel *kernel) {
-  LoopPlan plan = {.arena = arena, .kernel = kernel, .grid = loop_grid(kernel)};
+  const Node *first = kernel->node[0];
+  LoopPlan plan = {.arena = arena,
+                   .kernel = kernel,
+                   .total = loop_count(first),
+                   .channels = loop_channels(first)};
   for (int i = 0; i < kernel->n_nodes; i++) {
     const Node *node = kernel->node[i];
     if (node->op == OP_UPDATE) {

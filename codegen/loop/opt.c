@@ -16,51 +16,42 @@ static const OptForm opt_form[OP_COUNT] = {
     [OP_OPT_ADAM] = {"amp_opt_adam", 2, true},
 };
 
-static const struct {
-  const char *field;
-  AttrKey key;
-  double otherwise;
-} opt_number[] = {
-    {"decay", ATTR_DECAY, 0},     {"momentum", ATTR_MOMENTUM, 0}, {"trust", ATTR_TRUST, 0},
-    {"epsilon", ATTR_EPSILON, 0}, {"beta1", ATTR_BETA1, 0.9},     {"beta2", ATTR_BETA2, 0.999},
-    {"clip", ATTR_CLIP, 0},
-};
-
 int64_t opt_chunks(const Node *node) {
   int64_t n = type_count(node->result[0]->type);
   return chunk_count(n, n);
 }
 
-/* Lists of refs: the entries that a form lacks are nowhere. */
-enum { MAX_SLOTS = 2, MAX_OUT = 4 };
-
-static const char *operand(Emitter *emit, const Node *node, int k, const char *name) {
-  return ref_read(emit, node->arg[k], arena_printf(emit->arena, "%s_%d", name, k));
+static void set_operands(Emitter *emit, const Node *node, const OptForm *form, const char *name,
+                         AmpOpt *opt) {
+  AmpRef *rest[] = {&opt->g, &opt->lr, &opt->inv, &opt->step};
+  int k = 0, n_rest = 3 + form->has_step;
+  AmpRef *to[1 + AMP_MAX_SLOTS + 4] = {&opt->w};
+  for (; k < form->slots; k++)
+    to[1 + k] = &opt->slot[k];
+  for (int r = 0; r < n_rest; r++)
+    to[1 + form->slots + r] = rest[r];
+  for (k = 0; k < 1 + form->slots + n_rest; k++)
+    *to[k] = ref_read(emit, node->arg[k], arena_printf(emit->arena, "%s_%d", name, k));
 }
 
-static void add_operands(Emitter *emit, const Node *node, const OptForm *form, const char *name,
-                         Text *out) {
-  static const char *const field[] = {"g", "lr", "inv", "step"};
-  text_format(out, "  .w = %s,\n  .slot = {", operand(emit, node, 0, name));
-  for (int k = 0; k < MAX_SLOTS; k++)
-    text_format(out, "%s%s", k ? ", " : "",
-                k < form->slots ? operand(emit, node, 1 + k, name) : ref_nowhere());
-  text_add(out, "},\n");
-  for (int k = 0; k < 3 + form->has_step; k++)
-    text_format(out, "  .%s = %s,\n", field[k], operand(emit, node, 1 + form->slots + k, name));
-}
-
-static void add_results(Emitter *emit, const Kernel *kernel, Text *out) {
+static void set_results(const Kernel *kernel, AmpOpt *opt) {
   const Node *node = kernel->node[0];
-  text_add(out, "  .out = {");
-  for (int r = 0; r < MAX_OUT; r++)
-    text_format(out, "%s%s", r ? ", " : "",
-                r < node->n_results ? ref_result(emit, node->result[r]) : ref_nowhere());
-  text_add(out, "},\n  .var = {");
-  for (int r = 0; r < MAX_OUT; r++)
-    text_format(out, "%s%s", r ? ", " : "",
-                r < node->n_results ? ref_update(emit, kernel, node->result[r]) : ref_nowhere());
-  text_add(out, "},\n");
+  for (int r = 0; r < node->n_results; r++) {
+    opt->out[r] = ref_result(node->result[r]);
+    opt->var[r] = ref_update(kernel, node->result[r]);
+  }
+}
+
+static void set_numbers(const Node *node, AmpOpt *opt) {
+  opt->decay = attr_float(node, ATTR_DECAY, 0);
+  opt->momentum = attr_float(node, ATTR_MOMENTUM, 0);
+  opt->trust = attr_float(node, ATTR_TRUST, 0);
+  opt->epsilon = attr_float(node, ATTR_EPSILON, 0);
+  opt->beta1 = attr_float(node, ATTR_BETA1, 0.9);
+  opt->beta2 = attr_float(node, ATTR_BETA2, 0.999);
+  opt->clip = attr_float(node, ATTR_CLIP, 0);
+  opt->nesterov = (int32_t)attr_int(node, ATTR_NESTEROV, 0);
+  opt->decoupled = (int32_t)attr_int(node, ATTR_DECOUPLED, 0);
 }
 
 /* The one predicate of all updates, or NULL. */
@@ -75,27 +66,70 @@ static const Value *predicate_of(const Kernel *kernel) {
   return go;
 }
 
-void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
+AmpOpt opt_args(Emitter *emit, const Kernel *kernel, const char *name) {
   const Node *node = kernel->node[0];
   const OptForm *form = &opt_form[node->op];
   const Value *go = predicate_of(kernel);
-  const char *name = args_name(emit, kernel);
-  Text out = {emit->arena};
   CHECK(form->function, "`%s` is no optimizer", op_info[node->op].name);
+  AmpOpt opt = {.go = go ? ref_read(emit, go, "") : ref_nowhere(), .step = ref_nowhere()};
+  for (int r = 0; r < AMP_MAX_OPT_OUT; r++)
+    opt.out[r] = opt.var[r] = ref_nowhere();
+  for (int k = 0; k < AMP_MAX_SLOTS; k++)
+    opt.slot[k] = ref_nowhere();
+  set_operands(emit, node, form, name, &opt);
+  set_results(kernel, &opt);
+  set_numbers(node, &opt);
+  opt.n = type_count(node->result[0]->type);
+  opt.chunks = opt_chunks(node);
+  opt.scratch = node->op == OP_OPT_LARS ? kernel_scratch(kernel) : 0;
+  opt.n_slots = form->slots;
+  opt.has_copy = node->n_results > 1 + form->slots;
+  return opt;
+}
+
+const char *opt_function(const Node *node) {
+  return opt_form[node->op].function;
+}
+
+static void write_refs(Emitter *emit, Text *out, const char *field, const AmpRef *ref, int n) {
+  text_format(out, "  .%s = {", field);
+  for (int i = 0; i < n; i++)
+    text_format(out, "%s%s", i ? ", " : "", ref_text(emit->arena, ref[i]));
+  text_add(out, "},\n");
+}
+
+static void write_ref(Emitter *emit, Text *out, const char *field, AmpRef ref) {
+  text_format(out, "  .%s = %s,\n", field, ref_text(emit->arena, ref));
+}
+
+static void write_table(Emitter *emit, const AmpOpt *opt, const char *name) {
+  Text out = {emit->arena};
   text_format(&out, "static const AmpOpt %s = {\n", name);
-  add_operands(emit, node, form, name, &out);
-  text_format(&out, "  .go = %s,\n", go ? ref_read(emit, go, "") : ref_nowhere());
-  add_results(emit, kernel, &out);
-  for (size_t i = 0; i < sizeof opt_number / sizeof *opt_number; i++)
-    text_format(&out, "  .%s = %a,\n", opt_number[i].field,
-                attr_float(node, opt_number[i].key, opt_number[i].otherwise));
-  text_format(&out, "  .n = %lld, .chunks = %lld, .scratch = %lld,\n",
-              (long long)type_count(node->result[0]->type), (long long)opt_chunks(node),
-              (long long)(node->op == OP_OPT_LARS ? kernel_scratch(kernel) : 0));
+  write_ref(emit, &out, "w", opt->w);
+  write_refs(emit, &out, "slot", opt->slot, AMP_MAX_SLOTS);
+  write_ref(emit, &out, "g", opt->g);
+  write_ref(emit, &out, "lr", opt->lr);
+  write_ref(emit, &out, "inv", opt->inv);
+  write_ref(emit, &out, "step", opt->step);
+  write_ref(emit, &out, "go", opt->go);
+  write_refs(emit, &out, "out", opt->out, AMP_MAX_OPT_OUT);
+  write_refs(emit, &out, "var", opt->var, AMP_MAX_OPT_OUT);
+  text_format(&out, "  .n = %lld, .chunks = %lld, .scratch = %lld,\n", (long long)opt->n,
+              (long long)opt->chunks, (long long)opt->scratch);
+  text_format(&out,
+              "  .decay = %a, .momentum = %a, .trust = %a, .epsilon = %a, .beta1 = %a, .beta2 = "
+              "%a, .clip = %a,\n",
+              opt->decay, opt->momentum, opt->trust, opt->epsilon, opt->beta1, opt->beta2,
+              opt->clip);
   text_format(&out, "  .n_slots = %d, .nesterov = %d, .decoupled = %d, .has_copy = %d,\n};\n",
-              form->slots, (int)attr_int(node, ATTR_NESTEROV, 0),
-              (int)attr_int(node, ATTR_DECOUPLED, 0), node->n_results > 1 + form->slots);
+              opt->n_slots, opt->nesterov, opt->decoupled, opt->has_copy);
   fputs(text_get(&out), emit->tables);
-  call->function = form->function;
+}
+
+void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
+  const char *name = args_name(emit, kernel);
+  AmpOpt opt = opt_args(emit, kernel, name);
+  write_table(emit, &opt, name);
+  call->function = opt_function(kernel->node[0]);
   call->args = arena_printf(emit->arena, "&%s", name);
 }

@@ -22,11 +22,11 @@ static const Value *pick(const Node *node, int which) {
   return which >= RESULT ? node->result[which - RESULT] : node->arg[which];
 }
 
-static const char *index_ref(Emitter *emit, const Node *node, int which, const char *name) {
+static AmpRef index_ref(Emitter *emit, const Node *node, int which, const char *name) {
   if (which < 0)
     return ref_nowhere();
   if (which >= RESULT)
-    return ref_result(emit, pick(node, which));
+    return ref_result(pick(node, which));
   return ref_read(emit, pick(node, which), arena_printf(emit->arena, "%s_index", name));
 }
 
@@ -41,10 +41,11 @@ void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const char *name = args_name(emit, kernel);
   Text out = {emit->arena};
   text_format(&out, "static const AmpPool %s = {\n", name);
-  text_format(&out, "  .in = %s,\n",
-              ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_x", name)));
-  text_format(&out, "  .index = %s,\n", index_ref(emit, node, form->index, name));
-  text_format(&out, "  .out = %s,\n", ref_result(emit, node->result[0]));
+  AmpRef in = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_x", name));
+  text_format(&out, "  .in = %s,\n", ref_text(emit->arena, in));
+  text_format(&out, "  .index = %s,\n",
+              ref_text(emit->arena, index_ref(emit, node, form->index, name)));
+  text_format(&out, "  .out = %s,\n", ref_text(emit->arena, ref_result(node->result[0])));
   text_format(&out, "  .N = %lld, .H = %lld, .W = %lld, .C = %lld, .P = %lld, .Q = %lld,\n",
               (long long)x[0], (long long)x[1], (long long)x[2], (long long)x[3], (long long)y[1],
               (long long)y[2]);

@@ -2,12 +2,12 @@
 #include "codegen/loop/loop.h"
 
 typedef struct ReduceAxes {
-  LoopIndex kept, gone;
+  AmpIndex kept, gone;
   int64_t n_kept, n_gone, inner;
   bool inner_gone;
 } ReduceAxes;
 
-static void add_axis(LoopIndex *index, int64_t *count, int64_t dim, int64_t stride) {
+static void add_axis(AmpIndex *index, int64_t *count, int64_t dim, int64_t stride) {
   index->dim[index->rank] = dim;
   index->stride[index->rank++] = stride;
   *count *= dim;
@@ -53,9 +53,9 @@ static void emit_sum(Emitter *emit, const Node *node, const char *name, KernelCa
   int64_t each = r.n_gone * (r.inner_gone ? r.inner : 1);
   Text out = {emit->arena};
   text_format(&out, "static const AmpReduce %s = {\n", name);
-  text_format(&out, "  .x = %s,\n",
-              ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_x", name)));
-  text_format(&out, "  .out = %s,\n", ref_result(emit, node->result[0]));
+  AmpRef x = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_x", name));
+  text_format(&out, "  .x = %s,\n", ref_text(emit->arena, x));
+  text_format(&out, "  .out = %s,\n", ref_text(emit->arena, ref_result(node->result[0])));
   reduce_axes_args(&out, &r);
   text_format(&out, "  .chunks = %lld, .divide = %lld,\n};\n",
               (long long)chunk_count(type_count(node->arg[0]->type), r.n_kept),
@@ -64,31 +64,32 @@ static void emit_sum(Emitter *emit, const Node *node, const char *name, KernelCa
   call->function = "amp_reduce";
 }
 
-/* Tables NAME_x and NAME_n of the operands from `first` on. */
-static void emit_list(Emitter *emit, const Node *node, int first, const char *name) {
-  Text x = {emit->arena}, count = {emit->arena};
-  for (int k = first; k < node->n_args; k++) {
+/* The field `of`: a list of the operands from `first` on. */
+static const char *many_args(Emitter *emit, const Node *node, int first, const char *name) {
+  int n = node->n_args - first;
+  AmpTensor *list = arena_alloc(emit->arena, (size_t)n * sizeof *list);
+  for (int k = 0; k < n; k++) {
+    const Value *value = node->arg[first + k];
     const char *owner = arena_printf(emit->arena, "%s_x%d", name, k);
-    text_format(&x, "  %s,\n", ref_read(emit, node->arg[k], owner));
-    text_format(&count, "%s%lld", k > first ? "," : "", (long long)type_count(node->arg[k]->type));
+    list[k] = (AmpTensor){ref_read(emit, value, owner), type_count(value->type)};
   }
-  fprintf(emit->tables, "static const AmpRef %s_x[] = {\n%s};\n", name, text_get(&x));
-  fprintf(emit->tables, "static const int64_t %s_n[] = {%s};\n", name, text_get(&count));
+  AmpRef at = ref_list(emit, list, n, arena_printf(emit->arena, "%s_x", name));
+  return arena_printf(emit->arena, ".of = {.list = %s, .n = %d}", ref_text(emit->arena, at), n);
 }
 
 static void emit_all_finite(Emitter *emit, const Node *node, const char *name, KernelCall *call) {
-  emit_list(emit, node, 0, name);
-  fprintf(emit->tables, "static const AmpFinite %s = {%s, %s_x, %s_n, %d};\n", name,
-          ref_result(emit, node->result[0]), name, name, node->n_args);
+  const char *of = many_args(emit, node, 0, name);
+  fprintf(emit->tables, "static const AmpFinite %s = {%s, .out = %s};\n", name, of,
+          ref_text(emit->arena, ref_result(node->result[0])));
   call->function = "amp_all_finite";
 }
 
 static void emit_clip_norm(Emitter *emit, const Node *node, const char *name, KernelCall *call) {
-  const char *inv = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_inv", name));
-  emit_list(emit, node, 1, name);
-  fprintf(emit->tables, "static const AmpClipNorm %s = {%s, {%s, %s}, %s_x, %s_n, %a, %d};\n", name,
-          inv, ref_result(emit, node->result[0]), ref_result(emit, node->result[1]), name, name,
-          attr_float(node, ATTR_CLIP, 0), node->n_args - 1);
+  AmpRef inv = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_inv", name));
+  const char *of = many_args(emit, node, 1, name);
+  fprintf(emit->tables, "static const AmpClipNorm %s = {%s, %s, {%s, %s}, %a};\n", name, of,
+          ref_text(emit->arena, inv), ref_text(emit->arena, ref_result(node->result[0])),
+          ref_text(emit->arena, ref_result(node->result[1])), attr_float(node, ATTR_CLIP, 0));
   call->function = "amp_clip_norm";
 }
 

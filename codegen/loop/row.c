@@ -18,8 +18,8 @@ static const RowForm row_form[OP_COUNT] = {
 static void add_ref(Emitter *emit, Text *out, const char *field, const Node *node, int k,
                     const char *name) {
   const char *owner = arena_printf(emit->arena, "%s_%s", name, field);
-  text_format(out, "  .%s = %s,\n", field,
-              k < 0 ? ref_nowhere() : ref_read(emit, node->arg[k], owner));
+  AmpRef ref = k < 0 ? ref_nowhere() : ref_read(emit, node->arg[k], owner);
+  text_format(out, "  .%s = %s,\n", field, ref_text(emit->arena, ref));
 }
 
 void row_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
@@ -35,7 +35,7 @@ void row_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   add_ref(emit, &out, "other", node, form->other, name);
   add_ref(emit, &out, "label", node, form->label, name);
   add_ref(emit, &out, "dloss", node, form->dloss, name);
-  text_format(&out, "  .out = %s,\n", ref_result(emit, node->result[0]));
+  text_format(&out, "  .out = %s,\n", ref_text(emit->arena, ref_result(node->result[0])));
   text_format(&out,
               "  .rows = %lld, .K = %lld, .chunks = %lld, .top = %lld, .smoothing = %a,\n};\n",
               (long long)rows, (long long)K, (long long)chunk_count(rows * K, rows),

@@ -3,7 +3,7 @@
  * for the oldest machine and for AVX2 with F16C: the bits are the same everywhere. */
 #include "codegen/cpu/prelude.h"
 
-#include "codegen/cpu/prelude_math.h"
+#include "codegen/loop/prelude_math.h"
 #include "ir/eval/eval.h"
 
 #include <math.h>

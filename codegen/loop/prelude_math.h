@@ -1,20 +1,11 @@
 /* Elementary functions in f32 without branches, so that loops over them vectorise: within 2.5 ulp
  * (exp and log within 1), exact at 0, Inf and NaN, right for subnormals (tests/codegen/prelude.c).
- * Plain multiplications and additions only: every machine gives the same bits. */
+ * Plain multiplications and additions only: every machine gives the same bits.
+ *
+ * Part of the prelude of every target, behind its own, which defines AMP_INLINE, AMP_FN, AMP_INF,
+ * AMP_NAN, amp_bits, amp_float and declares what it uses of math.h. */
 #ifndef AMP_PRELUDE_MATH_H
 #define AMP_PRELUDE_MATH_H
-
-#include "codegen/cpu/prelude.h"
-
-double exp(double);
-double log(double);
-double cos(double);
-double sqrt(double);
-double pow(double, double);
-float sqrtf(float);
-
-#define AMP_INF (__builtin_inff())
-#define AMP_NAN (__builtin_nanf(""))
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2: n as an integer and r exactly enough. Adding and taking away
  * 1.5 * 2^23 rounds to an integer, which then stands in the low bits. */

@@ -1,8 +1,9 @@
-/* Ops on vectors over the channels and on scalars: few elements, so in double. */
+/* Ops on vectors over the channels and on scalars: few elements, so in double. Part of the prelude
+ * of every target; see prelude_math.h. */
 #ifndef AMP_PRELUDE_VECTOR_H
 #define AMP_PRELUDE_VECTOR_H
 
-#include "codegen/cpu/prelude_math.h"
+#include "codegen/loop/prelude_math.h"
 
 /* mean and biased variance from sums of x and x*x over M elements. Rounding may leave a tiny
  * negative variance. */

@@ -1,0 +1,114 @@
+/* The args of generated kernels. One text for all who must agree on it: ampcc, which fills them;
+ * CPU programs; the CUDA kernels; the host tables of a CUDA part. So it is C that is also C++, and
+ * every struct has the same layout for each of them. */
+#ifndef AMP_ARGS_H
+#define AMP_ARGS_H
+
+#include "amprt.h"
+
+#ifndef __CUDACC_RTC__
+#define AMP_INF (__builtin_inff())
+#define AMP_NAN (__builtin_nanf(""))
+#endif
+
+/* The blocks that operands lie in: the numbers of CudaBlock. */
+enum { AMP_ARENA, AMP_STATE, AMP_CONST, AMP_NOWHERE };
+
+typedef struct AmpRef {
+  int64_t at;           /* offset in its block; CPU: none in AMP_CONST */
+  const void *data;     /* CPU, AMP_CONST: a constant's table (in ampcc: its name) */
+  uint8_t where, dtype; /* AMP_..., AmprtDType */
+  uint8_t unused[6];    /* named, so that equal args are equal bytes */
+} AmpRef;
+
+/* Coordinates of a broadcast's result, innermost last; stride 0 along the axes that the operand
+ * lacks. */
+typedef struct AmpIndex {
+  int32_t rank;
+  int64_t dim[AMPRT_MAX_RANK], stride[AMPRT_MAX_RANK];
+} AmpIndex;
+
+/* CPU: a tensor of `total` elements with C channels as blocks of `stride` elements (whole rows of
+ * C, as many as fit AMP_WIDTH, or one row cut into `panels` of `width`). A chunk is a range of
+ * blocks in one panel; `groups` ranges. */
+typedef struct AmpGrid {
+  int64_t total, blocks, groups;
+  int32_t stride, width, panels, channels;
+} AmpGrid;
+
+/* CUDA: the same tensor as `rows` of `channels`; sums per channel are made by `groups` of rows. */
+typedef struct AmpSpace {
+  int64_t total, rows;
+  int32_t channels, groups;
+} AmpSpace;
+
+/* Softmax, the loss on it, top-k: `rows` of K classes. */
+typedef struct AmpRow {
+  AmpRef x, other, label, dloss, out; /* other: softmax_grad's y */
+  int64_t rows, K, chunks, top;
+  double smoothing;
+} AmpRow;
+
+/* Axes as [kept][gone][inner]: element (k, g, i) of x lies at index(kept, k) + index(gone, g) + i.
+ * If the last axis is reduced, `inner` counts what each g adds to one element; else those are
+ * results of their own, `inner` for each k. */
+typedef struct AmpReduce {
+  AmpRef x, out;
+  AmpIndex kept, gone;
+  int64_t n_kept, n_gone, inner, chunks;
+  double divide;
+  int32_t inner_gone;
+} AmpReduce;
+
+/* ---- kernels over many tensors ---- */
+
+typedef struct AmpTensor {
+  AmpRef x;
+  int64_t count;
+} AmpTensor;
+
+/* CUDA: what one block works on: elements from `chunk` * AMP_CHUNK on of a tensor of the list. */
+typedef struct AmpPiece {
+  int32_t tensor, chunk;
+} AmpPiece;
+enum { AMP_CHUNK = 8192 };
+
+typedef struct AmpMany {
+  AmpRef list;     /* of AmpTensor, or AmpOpt */
+  AmpRef piece;    /* CUDA: of AmpPiece */
+  int64_t scratch; /* CUDA: one result per piece, offset in the arena */
+  int32_t n, pieces;
+} AmpMany;
+
+typedef struct AmpFinite {
+  AmpMany of; /* AmpTensor */
+  AmpRef out;
+} AmpFinite;
+
+typedef struct AmpClipNorm {
+  AmpMany of;         /* AmpTensor */
+  AmpRef inv, out[2]; /* inv', norm; nowhere if nobody reads it */
+  double clip;
+} AmpClipNorm;
+
+enum { AMP_MAX_SLOTS = 2, AMP_MAX_OPT_OUT = 4 };
+
+typedef struct AmpOpt {
+  AmpRef w, slot[AMP_MAX_SLOTS], g, lr, inv, step, go;
+  AmpRef out[AMP_MAX_OPT_OUT]; /* w', slots', copy: in the arena, if anyone reads them there */
+  AmpRef var[AMP_MAX_OPT_OUT]; /* the variables that they become */
+  int64_t n, chunks, scratch;  /* scratch: LARS, two doubles per chunk, offset in the arena */
+  double decay, momentum, trust, epsilon, beta1, beta2, clip; /* clip 0: none */
+  int32_t n_slots, nesterov, decoupled, has_copy;
+} AmpOpt;
+
+/* ---- pooling: x is [N,H,W,C], y is [N,P,Q,C] ---- */
+
+typedef struct AmpPool {
+  AmpRef in, index, out;
+  int64_t N, H, W, C, P, Q, chunks;
+  int32_t window[2], stride[2], pad[2]; /* pad: top, left */
+  int32_t include_pad;
+} AmpPool;
+
+#endif

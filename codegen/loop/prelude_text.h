@@ -1,0 +1,9 @@
+/* Headers as text, for generated code: one string per line, ended by NULL. */
+#ifndef AMPCC_CODEGEN_LOOP_PRELUDE_TEXT_H
+#define AMPCC_CODEGEN_LOOP_PRELUDE_TEXT_H
+
+extern const char *const args_text[];    /* loop/args.h, for the host tables of a CUDA part */
+extern const char *const cpu_prelude[];  /* args.h and what CPU kernels use */
+extern const char *const cuda_prelude[]; /* args.h and what CUDA kernels use */
+
+#endif

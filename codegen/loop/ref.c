@@ -1,0 +1,131 @@
+/* Where operands lie, as args have it; constants as tables of a CPU program or bytes of a CUDA
+ * part's block. */
+#include "codegen/loop/loop.h"
+#include "ir/eval/eval.h"
+
+#include <math.h>
+#include <string.h>
+
+AmpRef ref_nowhere(void) {
+  return (AmpRef){.where = AMP_NOWHERE};
+}
+
+const char *ref_text(Arena *arena, AmpRef ref) {
+  static const char *const where[] = {"AMP_ARENA", "AMP_STATE", "AMP_CONST", "AMP_NOWHERE"};
+  if (ref.where == AMP_NOWHERE)
+    return "{.where = AMP_NOWHERE}";
+  return arena_printf(arena, "{%lld, %s, %s, %d}", (long long)ref.at,
+                      ref.data ? (const char *)ref.data : "NULL", where[ref.where], ref.dtype);
+}
+
+const char *number_text(Arena *arena, double x) {
+  if (isnan(x))
+    return "AMP_NAN";
+  if (isinf(x))
+    return x < 0 ? "-AMP_INF" : "AMP_INF";
+  return arena_printf(arena, x == rint(x) && fabs(x) < 1e9 ? "%.0f" : "%a", x);
+}
+
+/* ---- constants ---- */
+
+/* Floats of every type are f32 in tables and blocks: 16-bit constants are few and small. */
+static DType stored_dtype(const Value *value) {
+  return dtype_info[value->type.dtype].is_float ? DT_F32 : value->type.dtype;
+}
+
+static double element(const Value *value, int64_t i) {
+  const Attr *data = attr_find(value->node, ATTR_DATA);
+  return eval_round(data ? data->floats[i] : attr_float(value->node, ATTR_VALUE, 0),
+                    value->type.dtype);
+}
+
+static void write_table(Emitter *emit, const Value *value, const char *name) {
+  DType dtype = stored_dtype(value);
+  fprintf(emit->tables, "static const %s %s[] = {", ctype_of(dtype), name);
+  for (int64_t i = 0, n = type_count(value->type); i < n; i++)
+    fprintf(emit->tables, "%s%s", i ? "," : "", number_text(emit->arena, element(value, i)));
+  fputs("};\n", emit->tables);
+}
+
+static void store_number(void *to, DType dtype, double x) {
+  float f = (float)x;
+  int32_t i32 = dtype == DT_I32 ? (int32_t)x : 0;
+  int64_t i64 = dtype == DT_I64 ? (int64_t)x : 0;
+  uint8_t u8 = dtype == DT_U8 || dtype == DT_BOOL ? (uint8_t)x : 0;
+  const void *from[] = {[DT_F32] = &f,   [DT_F64] = &x, [DT_I32] = &i32,
+                        [DT_I64] = &i64, [DT_U8] = &u8, [DT_BOOL] = &u8};
+  memcpy(to, from[dtype], (size_t)dtype_info[dtype].bytes);
+}
+
+static int64_t constant_at(Emitter *emit, const Value *value) {
+  DType dtype = stored_dtype(value);
+  size_t n = (size_t)type_count(value->type), size = (size_t)dtype_info[dtype].bytes;
+  unsigned char *bytes = arena_alloc(emit->arena, n * size);
+  for (size_t i = 0; i < n; i++)
+    store_number(bytes + i * size, dtype, element(value, (int64_t)i));
+  return constant_intern(emit, bytes, n * size);
+}
+
+/* ---- values ---- */
+
+AmpRef ref_read(Emitter *emit, const Value *value, const char *owner) {
+  const Value *storage = value_storage((Value *)value);
+  AmpRef ref = {.dtype = (uint8_t)value->type.dtype};
+  if (storage->node->op != OP_CONST) {
+    ref.where = value_in_state(value) ? AMP_STATE : AMP_ARENA;
+    ref.at = value_at(value);
+    return ref;
+  }
+  ref.where = AMP_CONST;
+  ref.dtype = (uint8_t)stored_dtype(value);
+  if (emit->constants) {
+    ref.at = constant_at(emit, storage);
+  } else {
+    write_table(emit, storage, owner);
+    ref.data = owner;
+  }
+  return ref;
+}
+
+AmpRef ref_result(const Value *value) {
+  const int64_t *at = attr_ints(value->node, ATTR_AT, value->node->n_results);
+  CHECK(at, "%%%s was never planned", value->name);
+  if (at[value->index] < 0)
+    return ref_nowhere();
+  return (AmpRef){at[value->index], NULL, AMP_ARENA, (uint8_t)value->type.dtype};
+}
+
+AmpRef ref_update(const Kernel *kernel, const Value *value) {
+  for (int i = 0; i < kernel->n_nodes; i++) {
+    const Node *node = kernel->node[i];
+    if (node->op == OP_UPDATE && node->arg[1] == value)
+      return (AmpRef){value_at(node->arg[0]), NULL, AMP_STATE, (uint8_t)value->type.dtype};
+  }
+  return ref_nowhere();
+}
+
+AmpRef ref_list(Emitter *emit, const AmpTensor *list, int n, const char *owner) {
+  AmpRef ref = {.where = AMP_CONST};
+  if (emit->constants) {
+    ref.at = constant_intern(emit, list, (size_t)n * sizeof *list);
+    return ref;
+  }
+  fprintf(emit->tables, "static const AmpTensor %s[] = {\n", owner);
+  for (int i = 0; i < n; i++)
+    fprintf(emit->tables, "  {%s, %lld},\n", ref_text(emit->arena, list[i].x),
+            (long long)list[i].count);
+  fputs("};\n", emit->tables);
+  ref.data = owner;
+  return ref;
+}
+
+const char *args_name(Emitter *emit, const Kernel *kernel) {
+  return arena_printf(emit->arena, "args_%s_%d", ident_of(emit->arena, emit->graph->name),
+                      kernel->id);
+}
+
+int64_t kernel_scratch(const Kernel *kernel) {
+  const int64_t *place = attr_ints(kernel->node[0], ATTR_WORKSPACE, 2);
+  CHECK(place, "kernel %d has no workspace", kernel->id);
+  return place[0];
+}

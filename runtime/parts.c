@@ -63,11 +63,16 @@ static void tell(const Choice *choice, const char *name) {
 }
 
 static AmprtStatus fail_all(const Choice *choice, AmprtError *error) {
-  char *text = choice->why.data;
-  for (char *c = text; c && *c; c++)
-    if (*c == '\n')
-      *c = c[1] ? ';' : '\0';
-  return amprt_fail(error, AMPRT_ENV, "this program does not run here: %s", text ? text : "");
+  AmprtText all = {0};
+  for (const char *line = choice->why.data; line && *line;) {
+    int n = (int)strcspn(line, "\n");
+    amprt_text_add(&all, "%s%.*s", all.size ? "; " : "", n, line);
+    line += n + 1;
+  }
+  AmprtStatus status = amprt_fail(error, AMPRT_ENV, "this program does not run here: %s",
+                                  all.data ? all.data : "no memory to say why");
+  amprt_text_free(&all);
+  return status;
 }
 
 static AmprtStatus run(const AmprtPart *part, int n_parts, const AmprtOptions *options,

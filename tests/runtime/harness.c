@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 char scratch[256], caught[1 << 16];
+bool on_device;
 
 int scratch_setup(void **state) {
   (void)state;
@@ -81,7 +82,7 @@ static int split(const char *line, char *text, size_t size, char **argv, int mos
   return argc;
 }
 
-int run_program(const AmprtProgram *program, const char *line) {
+int run_parts(const AmprtPart *part, int n_parts, const char *line) {
   char text[4096], *argv[64];
   int argc = split(line, text, sizeof text, argv, 64);
   FILE *file = tmpfile();
@@ -89,7 +90,7 @@ int run_program(const AmprtProgram *program, const char *line) {
   fflush(stdout);
   fflush(stderr);
   int out = redirect(1, fileno(file)), err = redirect(2, fileno(file));
-  int status = amprt_main(program, argc, argv);
+  int status = amprt_main_parts(part, n_parts, argc, argv);
   fflush(stdout);
   restore(1, out);
   restore(2, err);
@@ -97,6 +98,14 @@ int run_program(const AmprtProgram *program, const char *line) {
   caught[fread(caught, 1, sizeof caught - 1, file)] = '\0';
   fclose(file);
   return status;
+}
+
+int run_program(const AmprtProgram *program, const char *line) {
+  AmprtProgram copy = *program;
+  const AmprtPart part = {"cpu", &copy, NULL};
+  if (on_device)
+    copy.device = &test_device;
+  return run_parts(&part, 1, line);
 }
 
 void assert_said(const char *text) {

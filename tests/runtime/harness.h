@@ -5,6 +5,7 @@
 
 #include "runtime/amprt.h"
 #include "runtime/file.h"
+#include "tests/runtime/device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 
 extern char scratch[256];    /* a new empty folder for each test */
 extern char caught[1 << 16]; /* stdout and stderr of the last run_program */
+extern bool on_device;       /* run_program runs programs on the test device (device.h) */
 
 int scratch_setup(void **state);
 int scratch_teardown(void **state);
@@ -24,6 +26,7 @@ void assert_same_file(const char *a, const char *b);
 /* Splits `line` at blanks into argv; `$` stands for the scratch folder. Returns amprt_main's
  * status. */
 int run_program(const AmprtProgram *program, const char *line);
+int run_parts(const AmprtPart *part, int n_parts, const char *line); /* as they are */
 /* The last run must have printed `text`. */
 void assert_said(const char *text);
 

@@ -1,0 +1,183 @@
+#include "tests/runtime/device.h"
+
+#include "runtime/convert.h"
+#include "runtime/machine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_INPUTS = 4, POISON = 0xa5 };
+
+typedef struct Pending { /* a run that was started and not done */
+  int graph;
+  void *input[MOST_INPUTS]; /* copies */
+} Pending;
+
+static const AmprtProgram *program;
+static AmprtRun run;
+static Pending pending[AMPRT_AHEAD];
+static int n_pending;
+static unsigned char kept[AMPRT_AHEAD][AMPRT_MAX_WATCHED][8]; /* oldest first */
+static int n_kept;
+static struct {
+  AmprtBlock block;
+  uint64_t at;
+  uint32_t bytes;
+} watched[AMPRT_MAX_WATCHED];
+static int n_watched;
+static char failure[128];
+
+int test_device_lag;
+const char *test_device_fails;
+int test_device_fails_at;
+
+static int fail(const char *text) {
+  if (!*failure)
+    snprintf(failure, sizeof failure, "%s", text);
+  return -1;
+}
+
+/* Begins every function. */
+static bool refuses(const char *function) {
+  bool counts = test_device_fails && !strcmp(test_device_fails, function);
+  if (counts && --test_device_fails_at == 0)
+    fail("the test device fails, as it was told");
+  return *failure;
+}
+
+static unsigned char *at(AmprtBlock block, uint64_t offset) {
+  return (block == AMPRT_STATE ? run.state : run.arena) + offset;
+}
+
+static int open(const AmprtProgram *of, uint64_t state_bytes, uint64_t arena_bytes, int strict) {
+  *failure = '\0';
+  program = of;
+  n_pending = n_kept = n_watched = 0;
+  run.state = calloc(state_bytes + 1, 1);
+  run.arena = malloc(arena_bytes + 1);
+  if (!run.state || !run.arena)
+    return fail("no memory");
+  memset(run.arena, POISON, arena_bytes); /* it may hold anything between steps */
+  if (strict)
+    return fail("the test device has no plans to be strict about");
+  return refuses("open") ? -1 : 0;
+}
+
+static void run_kernels(int graph, int first, int past) {
+  const AmprtKernel *kernel = program->graph[graph].kernel;
+  for (int i = first; i < past; i++)
+    kernel[i].run(&run, kernel[i].args);
+}
+
+static void keep(void) {
+  if (n_kept == AMPRT_AHEAD)
+    fail("too many steps were started and not collected");
+  for (int i = 0; i < n_watched && !*failure; i++)
+    memcpy(kept[n_kept][i], at(watched[i].block, watched[i].at), watched[i].bytes);
+  n_kept++;
+}
+
+static void do_oldest(void) {
+  Pending *p = &pending[0];
+  const AmprtGraph *graph = &program->graph[p->graph];
+  for (int i = 0; i < graph->n_inputs; i++) {
+    const AmprtPort *port = &graph->input[i];
+    size_t bytes = (size_t)amprt_port_elements(port) * amprt_dtype_size((AmprtDType)port->dtype);
+    memcpy(at(port->in_state ? AMPRT_STATE : AMPRT_ARENA, port->at), p->input[i], bytes);
+    free(p->input[i]);
+  }
+  run_kernels(p->graph, 0, graph->n_kernels);
+  if (p->graph == 0 && n_watched)
+    keep();
+  memmove(pending, pending + 1, (size_t)--n_pending * sizeof *pending);
+}
+
+static void do_all_but(int n) {
+  while (n_pending > n)
+    do_oldest();
+}
+
+static void close(void) {
+  for (; n_pending; n_pending--)
+    for (int i = 0; i < program->graph[pending[n_pending - 1].graph].n_inputs; i++)
+      free(pending[n_pending - 1].input[i]);
+  free(run.state);
+  free(run.arena);
+  run = (AmprtRun){0};
+}
+
+static int write(AmprtBlock block, uint64_t offset, const void *from, uint64_t bytes) {
+  if (refuses("write"))
+    return -1;
+  do_all_but(0);
+  memcpy(at(block, offset), from, bytes);
+  return 0;
+}
+
+static int read(AmprtBlock block, uint64_t offset, void *to, uint64_t bytes) {
+  if (refuses("read"))
+    return -1;
+  do_all_but(0);
+  memcpy(to, at(block, offset), bytes);
+  return 0;
+}
+
+static int start(int graph, const void *const *inputs) {
+  const AmprtGraph *g = &program->graph[graph];
+  if (refuses("start"))
+    return -1;
+  do_all_but(AMPRT_AHEAD - 1);
+  Pending *p = &pending[n_pending];
+  p->graph = graph;
+  for (int i = 0; i < g->n_inputs; i++) {
+    const AmprtPort *port = &g->input[i];
+    size_t bytes = (size_t)amprt_port_elements(port) * amprt_dtype_size((AmprtDType)port->dtype);
+    p->input[i] = malloc(bytes + 1);
+    if (!p->input[i])
+      return fail("no memory");
+    memcpy(p->input[i], inputs[i], bytes);
+  }
+  n_pending++;
+  do_all_but(test_device_lag);
+  return 0;
+}
+
+static int watch(const AmprtBlock *block, const uint64_t *offset, const uint32_t *bytes, int n) {
+  if (refuses("watch") || n > AMPRT_MAX_WATCHED)
+    return fail("too many scalars");
+  for (int i = 0; i < n; i++) {
+    watched[i].block = block[i];
+    watched[i].at = offset[i];
+    watched[i].bytes = bytes[i];
+  }
+  n_watched = n;
+  return 0;
+}
+
+static int collect(void *to) {
+  if (refuses("collect"))
+    return -1;
+  while (!n_kept && n_pending)
+    do_oldest();
+  if (!n_kept)
+    return fail("no step is left to collect");
+  memcpy(to, kept[0], sizeof kept[0]);
+  memmove(kept[0], kept[1], (size_t)--n_kept * sizeof kept[0]);
+  return 0;
+}
+
+static int kernels(int graph, int first, int past, double *seconds) {
+  if (refuses("kernels"))
+    return -1;
+  do_all_but(0);
+  run_kernels(graph, first, past);
+  for (int i = 0; seconds && i < past - first; i++)
+    seconds[i] += 1e-3;
+  return 0;
+}
+
+static const char *error(void) {
+  return *failure ? failure : NULL;
+}
+
+const AmprtDevice test_device = {open, close, write, read, start, watch, collect, kernels, error};

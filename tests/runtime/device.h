@@ -1,0 +1,15 @@
+/* A device for the runtime's tests: the kernels of a program on the host, in memory of its own that
+ * the runtime cannot see. What it forgets to push or to pull is then wrong. */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#include "runtime/amprt.h"
+
+extern const AmprtDevice test_device;
+/* How many runs it leaves undone behind the last one started; as a GPU does, who knows when. */
+extern int test_device_lag;
+/* The call of the named function (counted over the process) that fails: "start", "collect", ... */
+extern const char *test_device_fails;
+extern int test_device_fails_at;
+
+#endif

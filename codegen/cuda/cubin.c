@@ -47,6 +47,7 @@ static bool read_sections(Cubin *c) {
   if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_machine != MACHINE_CUDA || header.e_shentsize != sizeof(Elf64_Shdr) ||
       !inside(c, header.e_shoff, (uint64_t)header.e_shnum * sizeof(Elf64_Shdr)) ||
+      !inside(c, header.e_phoff, (uint64_t)header.e_phnum * sizeof(Elf64_Phdr)) ||
       header.e_shstrndx >= header.e_shnum)
     return false;
   Elf64_Shdr *section = arena_alloc(c->arena, header.e_shnum * sizeof *section);

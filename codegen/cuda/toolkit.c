@@ -75,6 +75,7 @@ bool toolkit_cudnn(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
   if (missing || version / 10000 != 9) {
     snprintf(error, TOOLKIT_ERROR, "libcudnn_graph.so.9 in %s is no cuDNN 9: %s", toolkit->folder,
              missing ? missing : "another major version");
+    dlclose(library);
     return false;
   }
   toolkit->cudnn_version = version;
@@ -104,6 +105,7 @@ bool toolkit_nvrtc(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
   if (missing || toolkit->nvrtc.nvrtcVersion(&major, &minor) != NVRTC_SUCCESS || major != 13) {
     snprintf(error, TOOLKIT_ERROR, "libnvrtc.so.13 in %s is not of CUDA 13: %s", toolkit->folder,
              missing ? missing : "another major version");
+    dlclose(library);
     return false;
   }
   /* NVRTC opens this by its bare name, and would take another version's or find none */

@@ -58,7 +58,8 @@ static void gives_back_what_it_got(void **state) {
   assert_false(holds(&key, "one"));
   cache_put(folder, &key, "one", 3);
   assert_true(holds(&key, "one"));
-  assert_false(cache_get(folder, &other, arena, &data, &size)); /* the same letters, cut elsewhere */
+  assert_false(
+      cache_get(folder, &other, arena, &data, &size)); /* the same letters, cut elsewhere */
   cache_put(folder, &other, "", 0);
   assert_true(holds(&other, ""));
   cache_put(folder, &key, "three", 5);

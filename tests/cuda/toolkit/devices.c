@@ -1,6 +1,5 @@
 /* The table of GPUs: names, refusals, and the 23 keys that cuDNN wants. */
 #include "codegen/cuda/device.h"
-
 #include "tests/cuda/toolkit/check.h"
 
 static Arena *arena;
@@ -25,9 +24,11 @@ static void finds_by_name_and_capability(void **state) {
 static void refuses_with_the_reason(void **state) {
   (void)state;
   static const char *const asked[][2] = {
-      {"v100", "no kernels for it"}, {"sm_70", "no kernels for it"},    {"sm_60", "makes no code"},
-      {"gb10", "ARM"},               {"h300", "there are: sm_75 t4"},   {"", "there are: sm_75 t4"},
-      {"sm_", "there are:"},         {"sm_9", "no GPU `sm_9`"},         {"H200", "no GPU `H200`"},
+      {"v100", "no kernels for it"},   {"sm_70", "no kernels for it"},
+      {"sm_60", "makes no code"},      {"gb10", "ARM"},
+      {"h300", "there are: sm_75 t4"}, {"", "there are: sm_75 t4"},
+      {"sm_", "there are:"},           {"sm_9", "no GPU `sm_9`"},
+      {"H200", "no GPU `H200`"},
   };
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     const char *why = NULL;
@@ -46,13 +47,29 @@ static void some_are_the_default(void **state) {
 
 static void describes_with_every_key(void **state) {
   (void)state;
-  static const char *const key[] = {
-      "deviceName", "cudaDeviceId", "deviceVer", "driverVer", "isTccDriver", "l2CacheSize",
-      "maxCtasPerSM", "maxRegistersPerSM", "maxSharedMemoryPerBlock",
-      "maxSharedMemoryPerBlockOptin", "maxThreadsPerBlock", "maxThreadsPerSM", "memClockRateKHz",
-      "multiProcessorCount", "pciDeviceId", "regsPerBlock", "reservedSharedMemoryPerBlock",
-      "smClockRateKHz", "supportCoopLaunch", "totalGlobalMem", "warpSize", "maxBlockSize",
-      "maxGridSize"};
+  static const char *const key[] = {"deviceName",
+                                    "cudaDeviceId",
+                                    "deviceVer",
+                                    "driverVer",
+                                    "isTccDriver",
+                                    "l2CacheSize",
+                                    "maxCtasPerSM",
+                                    "maxRegistersPerSM",
+                                    "maxSharedMemoryPerBlock",
+                                    "maxSharedMemoryPerBlockOptin",
+                                    "maxThreadsPerBlock",
+                                    "maxThreadsPerSM",
+                                    "memClockRateKHz",
+                                    "multiProcessorCount",
+                                    "pciDeviceId",
+                                    "regsPerBlock",
+                                    "reservedSharedMemoryPerBlock",
+                                    "smClockRateKHz",
+                                    "supportCoopLaunch",
+                                    "totalGlobalMem",
+                                    "warpSize",
+                                    "maxBlockSize",
+                                    "maxGridSize"};
   for (int i = 0; device_at(i); i++)
     for (size_t k = 0; k < sizeof key / sizeof *key; k++)
       assert_non_null(

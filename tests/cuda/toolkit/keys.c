@@ -1,6 +1,5 @@
 /* Keys of plans: what is printed is read back, and nothing else is. */
 #include "codegen/cuda/conv_op.h"
-
 #include "tests/cuda/toolkit/check.h"
 
 static void reads_back(void **state) {
@@ -12,9 +11,17 @@ static void reads_back(void **state) {
       x ^= x << 13, x ^= x >> 7, x ^= x << 17;
       v[k] = 1 + (int64_t)(x >> 33) % (k < 3 ? 100000 : 40);
     }
-    ConvOp op = {.form = (uint8_t)(i % CONV_FORM_COUNT), .dtype = (uint8_t)(i % 3),
-                 .tf32 = i % 3 == 0 && i % 2, .n = v[0], .h = v[1] + 40, .w = v[2] + 40, .c = v[3],
-                 .k = v[4], .r = v[5], .s = v[6], .stride = {v[7], v[8]},
+    ConvOp op = {.form = (uint8_t)(i % CONV_FORM_COUNT),
+                 .dtype = (uint8_t)(i % 3),
+                 .tf32 = i % 3 == 0 && i % 2,
+                 .n = v[0],
+                 .h = v[1] + 40,
+                 .w = v[2] + 40,
+                 .c = v[3],
+                 .k = v[4],
+                 .r = v[5],
+                 .s = v[6],
+                 .stride = {v[7], v[8]},
                  .pad = {v[9] - 1, v[10], v[11], v[12]}};
     ConvOp again = {0};
     char key[CONV_KEY_BYTES], second[CONV_KEY_BYTES];
@@ -33,15 +40,15 @@ static void refuses_the_rest(void **state) {
   static const char *const bad[] = {
       "",
       "fprop",
-      "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0",         /* too short */
-      "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0 ",      /* something after it */
+      "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0",    /* too short */
+      "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0 ", /* something after it */
       "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0 fast",
       "fprop  f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0",
       "fprop f16 n+1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0",
       "fprop f16 n01 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0",
-      "pool f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0",        /* no such form, type */
+      "pool f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0", /* no such form, type */
       "fprop f64 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0",
-      "fprop f16 n0 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0",       /* no such convolution */
+      "fprop f16 n0 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0", /* no such convolution */
       "fprop f16 n1 h1 w1 c1 k1 r2 s1 u1,1 p0,0,0,0",
       "fprop f16 n1 h1 w1 c1 k1 r1 s1 u0,1 p0,0,0,0",
       "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p-1,1,0,0",

@@ -1,0 +1,214 @@
+/* Plans for every GPU of the table, made here without one: they exist, are what was asked for, come
+ * out the same twice, and cuDNN reads them back. */
+#include "codegen/cuda/cache.h"
+#include "codegen/cuda/plan.h"
+#include "tests/cuda/toolkit/check.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+static Arena *arena;
+static Toolkit *toolkit;
+
+/* %s: the type */
+static const char *const shapes[] = {
+    "fprop %s n256 h224 w224 c4 k64 r7 s7 u2,2 p3,3,3,3",
+    "fprop %s n256 h56 w56 c64 k256 r1 s1 u1,1 p0,0,0,0",
+    "fprop %s n128 h32 w32 c16 k32 r3 s3 u2,2 p0,1,0,1",
+    "dgrad %s n256 h56 w56 c128 k128 r3 s3 u2,2 p1,1,1,1",
+    "dgrad %s n32 h14 w14 c1024 k2048 r1 s1 u2,2 p0,0,0,0",
+    "wgrad %s n256 h224 w224 c4 k64 r7 s7 u2,2 p3,3,3,3",
+    "wgrad %s n8 h56 w56 c64 k64 r3 s3 u1,1 p1,1,1,1",
+    "wgrad %s n7 h13 w11 c5 k3 r3 s2 u2,1 p1,0,0,1",
+};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+static const char *const types[] = {"f32", "f16", "bf16"};
+
+static ConvOp op_of(const char *shape, const char *type) {
+  ConvOp op;
+  char key[CONV_KEY_BYTES];
+  snprintf(key, sizeof key, shape, type);
+  assert_true(conv_key_parse(key, &op));
+  return op;
+}
+
+static bool has_note(const PlanText *plan, cudnnBackendNumericalNote_t note) {
+  return plan->notes >> note & 1;
+}
+
+/* The same plan on a GPU of the same capability with other clocks, driver and size. */
+static bool loads_elsewhere(const PlanText *plan, const Device *device) {
+  Device other = *device;
+  char error[TOOLKIT_ERROR] = "";
+  size_t from, past;
+  other.multiprocessors = other.multiprocessors / 2 + 1;
+  other.clock_mhz = 1000, other.l2_mib = 3, other.bytes = 8000000000;
+  other.product = "another";
+  char *profile = arena_printf(arena, "%s", device_json(arena, &other));
+  char *driver = strstr(profile, "\"driverVer\":13000");
+  memcpy(driver, "\"driverVer\":14321", strlen("\"driverVer\":14321"));
+  if (!conv_json_profile(plan->json, plan->json_bytes, &from, &past))
+    fail_msg("no GPUProfile in %s", plan->key);
+  const char *json = arena_printf(arena, "%.*s%s%.*s", (int)from, plan->json, profile,
+                                  (int)(plan->json_bytes - past), plan->json + past);
+  ConvPlan loaded = {0};
+  CudnnObject there = conv_device(&toolkit->cudnn, profile, 0, error, sizeof error);
+  bool good = there && conv_plan_load(&toolkit->cudnn, json, strlen(json), there, &loaded, error,
+                                      sizeof error);
+  if (!good || loaded.workspace != plan->workspace)
+    fail_msg("%s, %s: %s, workspace %lld, was %lld", device->name, plan->key, error,
+             (long long)loaded.workspace, (long long)plan->workspace);
+  conv_plan_free(&toolkit->cudnn, &loaded);
+  toolkit->cudnn.cudnnBackendDestroyDescriptor(there);
+  return good;
+}
+
+static void check_plan(const Device *device, const ConvOp *op) {
+  char error[TOOLKIT_ERROR];
+  PlanText plan, again;
+  if (!plan_make(toolkit, NULL, arena, op, device, &plan, error))
+    fail_msg("%s: %s", device->name, error);
+  assert_true(plan_make(toolkit, NULL, arena, op, device, &again, error));
+  assert_int_equal(plan.json_bytes, again.json_bytes);
+  assert_memory_equal(plan.json, again.json, plan.json_bytes);
+  assert_false(has_note(&plan, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+  assert_in_range(plan.workspace, 0, 2000000000);
+  if (op->dtype == CONV_F32)
+    assert_false(has_note(&plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  else if (op->c >= 64 && op->k >= 64 && device->capability != 103 &&
+           !has_note(&plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
+    fail_msg("%s, %s: engine %lld has no tensor cores", device->name, plan.key,
+             (long long)plan.engine);
+  loads_elsewhere(&plan, device);
+}
+
+static void plans_for_every_device(void **state) {
+  (void)state;
+  for (int d = 0; device_at(d); d++)
+    for (int t = 0; t < 3; t++)
+      for (int s = 0; s < N_SHAPES; s++) {
+        ConvOp op = op_of(shapes[s], types[t]);
+        if (op.dtype != CONV_BF16 || device_at(d)->capability >= 80)
+          check_plan(device_at(d), &op);
+      }
+}
+
+static void says_why_not(void **state) {
+  (void)state;
+  const char *why;
+  char error[TOOLKIT_ERROR];
+  PlanText plan;
+  ConvOp op = op_of(shapes[1], "bf16");
+  assert_false(plan_make(toolkit, NULL, arena, &op, device_find(arena, "t4", &why), &plan, error));
+  assert_non_null(strstr(error, "t4 (sm_75) does not multiply bf16"));
+  op = op_of("fprop %s n1000000 h50000 w50000 c1000 k64 r1 s1 u1,1 p0,0,0,0", "f16");
+  assert_false(
+      plan_make(toolkit, NULL, arena, &op, device_find(arena, "h200", &why), &plan, error));
+  assert_true(strlen(error) > 10);
+}
+
+/* tf32 is used where it is allowed, and there only. */
+static void tf32_is_asked_for(void **state) {
+  (void)state;
+  const char *why;
+  char error[TOOLKIT_ERROR];
+  PlanText plan;
+  ConvOp op = op_of(shapes[1], "f32");
+  op.tf32 = true;
+  assert_true(plan_make(toolkit, NULL, arena, &op, device_find(arena, "a100", &why), &plan, error));
+  assert_true(has_note(&plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+  assert_non_null(strstr(plan.key, " tf32"));
+}
+
+static void lists_the_candidates(void **state) {
+  (void)state;
+  const char *why;
+  char error[TOOLKIT_ERROR];
+  PlanText best, list[8];
+  const Device *device = device_find(arena, "h200", &why);
+  ConvOp op = op_of(shapes[1], "f16");
+  assert_true(plan_make(toolkit, NULL, arena, &op, device, &best, error));
+  assert_int_equal(plan_list(toolkit, NULL, arena, &op, device, list, 8, error), 8);
+  assert_memory_equal(best.json, list[0].json, best.json_bytes);
+  for (int i = 1; i < 8; i++)
+    assert_true(list[i].json_bytes != list[0].json_bytes ||
+                memcmp(list[i].json, list[0].json, list[0].json_bytes) != 0);
+}
+
+/* What a program may find in its plan's place: refused with a reason, never a crash. */
+static void refuses_other_texts(void **state) {
+  (void)state;
+  static const char *const change[][2] = {
+      {"\"cudnnVersion\":", "\"cudnnVersion\":1"},
+      {"\"engineId\":", "\"engineId\":9"},
+      {"\"dim\":[256", "\"dim\":[-56"},
+      {"\"schemaVersion\":4", "\"schemaVersion\":3"},
+      {"{\"cudnn", "<<cudnn"},
+  };
+  const char *why;
+  char error[TOOLKIT_ERROR];
+  PlanText plan;
+  const Device *device = device_find(arena, "h200", &why);
+  ConvOp op = op_of(shapes[1], "f16");
+  assert_true(plan_make(toolkit, NULL, arena, &op, device, &plan, error));
+  CudnnObject there = toolkit_device(toolkit, device, error);
+  for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
+    const char *json = arena_printf(arena, "%.*s", (int)plan.json_bytes, plan.json);
+    const char *at = strstr(json, change[i][0]);
+    assert_non_null(at);
+    const char *bad = arena_printf(arena, "%.*s%s%s", (int)(at - json), json, change[i][1],
+                                   at + strlen(change[i][0]));
+    ConvPlan loaded;
+    error[0] = '\0';
+    if (conv_plan_load(&toolkit->cudnn, bad, strlen(bad), there, &loaded, error, sizeof error))
+      fail_msg("taken: %s for %s", change[i][1], change[i][0]);
+    assert_true(strlen(error) > 10);
+  }
+}
+
+/* The second time nothing is planned: the toolkit's description of a device is not even made. */
+static void comes_from_the_cache(void **state) {
+  (void)state;
+  char folder[] = "plans.XXXXXX", error[TOOLKIT_ERROR];
+  const char *why;
+  PlanText plan, again;
+  assert_non_null(mkdtemp(folder));
+  ConvOp op = op_of(shapes[2], "f16");
+  const Device *device = device_find(arena, "l4", &why);
+  assert_true(plan_make(toolkit, folder, arena, &op, device, &plan, error));
+  Toolkit *second = toolkit_find(arena, NULL, error);
+  assert_non_null(second);
+  assert_true(plan_make(second, folder, arena, &op, device, &again, error));
+  assert_null(second->description);
+  assert_int_equal(plan.workspace, again.workspace);
+  assert_int_equal(plan.engine, again.engine);
+  assert_int_equal(plan.notes, again.notes);
+  assert_int_equal(plan.json_bytes, again.json_bytes);
+  assert_memory_equal(plan.json, again.json, plan.json_bytes);
+  op.n++;
+  assert_true(plan_make(second, folder, arena, &op, device, &again, error));
+  assert_non_null(second->description);
+  DIR *dir = opendir(folder);
+  for (struct dirent *entry; (entry = readdir(dir));)
+    if (entry->d_name[0] != '.')
+      unlink(arena_printf(arena, "%s/%s", folder, entry->d_name));
+  closedir(dir);
+  assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(plans_for_every_device), cmocka_unit_test(says_why_not),
+      cmocka_unit_test(tf32_is_asked_for),      cmocka_unit_test(lists_the_candidates),
+      cmocka_unit_test(refuses_other_texts),    cmocka_unit_test(comes_from_the_cache)};
+  char error[TOOLKIT_ERROR];
+  arena = arena_new();
+  toolkit = toolkit_find(arena, NULL, error);
+  if (!toolkit) {
+    puts(error);
+    return 77;
+  }
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  arena_free(arena);
+  return failed;
+}

@@ -1,0 +1,123 @@
+/* No CUDA, half of it, or another version: one line that says what is missing, never a crash. */
+#include "codegen/cuda/toolkit.h"
+
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/plan.h"
+#include "tests/cuda/toolkit/check.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static Arena *arena;
+static char folder[] = "toolkit.XXXXXX";
+static const char *const libraries[] = {"libnvrtc.so.13",
+                                        "libcudnn_graph.so.9",
+                                        "libcudnn_heuristic.so.9",
+                                        "libcudnn_engines_precompiled.so.9",
+                                        "libcudnn_engines_runtime_compiled.so.9",
+                                        "libcublasLt.so.13"};
+enum { N_LIBRARIES = sizeof libraries / sizeof *libraries };
+
+static const char *path_of(const char *name) {
+  return arena_printf(arena, "%s/lib64/%s", folder, name);
+}
+
+/* The name as a file of these bytes, or as a link to `target`. */
+static void put(const char *name, const char *target) {
+  unlink(path_of(name));
+  if (target) {
+    assert_int_equal(symlink(target, path_of(name)), 0);
+    return;
+  }
+  FILE *file = fopen(path_of(name), "w");
+  assert_non_null(file);
+  fputs("no library\n", file);
+  fclose(file);
+}
+
+static void expect(const char *error, const char *first, const char *second) {
+  if (!strstr(error, first) || !strstr(error, second) || strchr(error, '\n'))
+    fail_msg("`%s` names no `%s` and `%s`", error, first, second);
+}
+
+static void names_what_is_missing(void **state) {
+  (void)state;
+  char error[TOOLKIT_ERROR];
+  assert_null(toolkit_find(arena, "/nowhere", error));
+  expect(error, "no libnvrtc.so.13 in /nowhere", "--cuda-path");
+  for (int i = 0; i < N_LIBRARIES; i++) {
+    assert_null(toolkit_find(arena, folder, error));
+    expect(error, arena_printf(arena, "no %s in", libraries[i]), "--cuda-path");
+    put(libraries[i], NULL);
+  }
+  assert_non_null(toolkit_find(arena, folder, error));
+}
+
+/* Run after names_what_is_missing: all are there, none is a library. */
+static void says_what_cannot_be_opened(void **state) {
+  (void)state;
+  char error[TOOLKIT_ERROR];
+  NvrtcCode code;
+  PlanText plan;
+  ConvOp op;
+  Toolkit *toolkit = toolkit_find(arena, folder, error);
+  assert_non_null(toolkit);
+  assert_true(conv_key_parse("fprop f16 n8 h8 w8 c8 k8 r1 s1 u1,1 p0,0,0,0", &op));
+  assert_false(nvrtc_compile(toolkit, NULL, arena, "", 90, &code, error));
+  expect(error, "cannot open", "libnvrtc.so.13");
+  assert_false(plan_make(toolkit, NULL, arena, &op, device_at(0), &plan, error));
+  expect(error, "cannot open", "libcudnn_graph.so.9");
+  assert_int_equal(toolkit->cudnn_version, 0);
+}
+
+static void says_which_version_it_is_not(void **state) {
+  (void)state;
+  char error[TOOLKIT_ERROR];
+  put("libnvrtc.so.13", getenv("STUB_NVRTC"));
+  put("libcudnn_graph.so.9", getenv("STUB_CUDNN"));
+  Toolkit *toolkit = toolkit_find(arena, folder, error);
+  assert_non_null(toolkit);
+  assert_false(toolkit_nvrtc(toolkit, error));
+  expect(error, "is not of CUDA 13", folder);
+  assert_false(toolkit_cudnn(toolkit, error));
+  expect(error, "is no cuDNN 9: cudnnGetErrorString", folder);
+}
+
+/* cuDNN without cublasLt ends the process; ampcc must not come to that. */
+static void half_a_cudnn_is_none(void **state) {
+  (void)state;
+  char error[TOOLKIT_ERROR];
+  Toolkit *whole = toolkit_find(arena, NULL, error);
+  if (!whole)
+    skip();
+  for (int i = 0; i < N_LIBRARIES; i++)
+    for (int k = 0; k < 2; k++) {
+      const char *path = arena_printf(arena, "%s/%s/%s", whole->folder,
+                                      k ? "nvidia/cudnn/lib" : "lib64", libraries[i]);
+      if (access(path, R_OK) == 0)
+        put(libraries[i], path);
+    }
+  put("libcublasLt.so.13", NULL);
+  Toolkit *toolkit = toolkit_find(arena, folder, error);
+  assert_non_null(toolkit);
+  assert_true(toolkit_cudnn(toolkit, error));
+  assert_null(toolkit_device(toolkit, device_at(0), error));
+  expect(error, "cannot open", "libcublasLt.so.13");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(names_what_is_missing), cmocka_unit_test(says_what_cannot_be_opened),
+      cmocka_unit_test(says_which_version_it_is_not), cmocka_unit_test(half_a_cudnn_is_none)};
+  if (!mkdtemp(folder))
+    return 3;
+  arena = arena_new();
+  mkdir(arena_printf(arena, "%s/lib64", folder), 0777);
+  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  for (int i = 0; i < N_LIBRARIES; i++)
+    unlink(path_of(libraries[i]));
+  rmdir(arena_printf(arena, "%s/lib64", folder));
+  rmdir(folder);
+  arena_free(arena);
+  return failed;
+}

@@ -2,9 +2,8 @@
  * under a temporary name; the target appears by one rename, whole or not at all. */
 #include "codegen/build.h"
 
-#include "codegen/codegen.h"
+#include "codegen/backend.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +11,25 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ARGS = 64, MAX_PARTS = 3, FAILED = 3 };
+enum { MAX_ARGS = 96, FAILED = 3 };
 
-typedef struct Variant { /* one way to compile the text */
-  const char *symbol, *march;
-} Variant;
-
-static const Variant portable[] = {{"amp_v4", "x86-64-v4"}, {"amp_v3", "x86-64-v3"}};
+typedef struct PartBuild { /* of one part */
+  const ProgramPart *part;
+  const char *text;
+  Unit unit[MAX_UNITS];
+  const char *object[MAX_UNITS];
+  int n_units;
+} PartBuild;
 
 typedef struct Build {
   Arena *arena;
   const CodegenOptions *options;
   const char *folder, *resource; /* temporary; of the runtime */
   char *output;                  /* temporary name beside the target */
-  Variant variant[2];
-  int n_variants;
-  const char *object[MAX_PARTS];
+  PartBuild *part;
+  int n_parts;
+  const char **made; /* files in the temporary folder */
+  int n_made, cap_made;
 } Build;
 
 static bool fail(const char *what, const char *name) {
@@ -35,29 +37,28 @@ static bool fail(const char *what, const char *name) {
   return false;
 }
 
-static const char *file_of(const Build *b, const char *name) {
+/* In the temporary folder. */
+static const char *scratch_file(Build *b, const char *name) {
+  const char *path = arena_printf(b->arena, "%s/%s", b->folder, name);
+  arena_push(b->arena, b->made, b->n_made, b->cap_made, path);
+  return path;
+}
+
+static const char *file_of(Build *b, const char *name) {
   if (b->options->save_temps)
     return arena_printf(b->arena, "%s.%s", b->options->save_temps, name);
-  return arena_printf(b->arena, "%s/%s", b->folder, name);
+  return scratch_file(b, name);
 }
 
-static const char *log_of(const Build *b, int i) {
-  return arena_printf(b->arena, "%s/log%d", b->folder, i);
-}
-
-static bool choose_variants(Build *b) {
-  const char *cpu = b->options->cpu ? b->options->cpu : "x86-64-v3";
-  for (const char *c = cpu; *c; c++)
-    if (!isalnum((unsigned char)*c) && *c != '-' && *c != '_' && *c != '.') {
-      fprintf(stderr, "ampcc: --cpu=%s is no name of a CPU\n", cpu);
+static bool choose_units(Build *b, const ProgramPart *part, int n_parts) {
+  b->part = arena_alloc(b->arena, (size_t)n_parts * sizeof *b->part);
+  b->n_parts = n_parts;
+  for (int i = 0; i < n_parts; i++) {
+    PartBuild *p = &b->part[i];
+    p->part = &part[i];
+    p->n_units = part[i].backend->units(b->arena, b->options, p->unit);
+    if (!p->n_units)
       return false;
-    }
-  if (strcmp(cpu, "x86-64-v3") == 0) {
-    memcpy(b->variant, portable, sizeof portable);
-    b->n_variants = 2;
-  } else {
-    b->variant[0] = (Variant){"amp_only", cpu};
-    b->n_variants = 1;
   }
   return true;
 }
@@ -83,15 +84,16 @@ static bool open_places(Build *b) {
   return true;
 }
 
-static bool write_text(const Build *b, const Module *module, const char *path) {
-  FILE *out = fopen(path, "w");
+static bool write_text(Build *b, PartBuild *p) {
+  p->text = file_of(b, arena_printf(b->arena, "%s.c", p->part->backend->ident));
+  FILE *out = fopen(p->text, "w");
   if (!out)
-    return fail("write", path);
-  emit_c(module, b->options, out);
+    return fail("write", p->text);
+  emit_c(p->part, b->options, out);
   bool good = fflush(out) == 0 && !ferror(out);
   if (!good)
-    fail("write", path);
-  return (fclose(out) == 0 || fail("write", path)) && good;
+    fail("write", p->text);
+  return (fclose(out) == 0 || fail("write", p->text)) && good;
 }
 
 typedef struct ArgList {
@@ -133,32 +135,46 @@ const char *const build_flags[] = {
 #endif
     NULL};
 
-static void object_command(Build *b, int i, const char *text, ArgList *list, Command *command) {
-  *list = (ArgList){0};
-  args_compiler(b, list);
-  args_add(list, build_flags);
-  if (i < b->n_variants) {
-    args(list, "-O2", arena_printf(b->arena, "-march=%s", b->variant[i].march),
-         arena_printf(b->arena, "-DAMPCC_CODE=%s", b->variant[i].symbol));
-  } else { /* main must run on every CPU, if only to say that this one will not do */
-    const char *all = "";
-    for (int v = 0; v < b->n_variants; v++)
-      all = arena_printf(b->arena, "%s V(%s)", all, b->variant[v].symbol);
-    args(list, "-O1", "-march=x86-64", arena_printf(b->arena, "-DAMPCC_MAIN=%s", all + 1));
-  }
-  b->object[i] =
-      file_of(b, arena_printf(b->arena, "%s.o", i < b->n_variants ? b->variant[i].symbol : "main"));
-  args(list, "-I", b->resource, "-o", b->object[i], text);
-  *command = (Command){list->arg, log_of(b, i), 0};
+/* "-DAMPCC_PARTS=P(amp_part_cpu) ...": every part, in order */
+static const char *parts_macro(const Build *b) {
+  const char *all = "-DAMPCC_PARTS=";
+  for (int i = 0; i < b->n_parts; i++)
+    all = arena_printf(b->arena, "%s%sP(amp_part_%s)", all, i ? " " : "",
+                       b->part[i].part->backend->ident);
+  return all;
 }
 
-static bool compile(Build *b, const char *text) {
-  static ArgList list[MAX_PARTS];
-  Command command[MAX_PARTS];
-  int n = b->n_variants + 1;
-  for (int i = 0; i < n; i++)
-    object_command(b, i, text, &list[i], &command[i]);
+static Command object_command(Build *b, PartBuild *p, int u) {
+  const Unit *unit = &p->unit[u];
+  ArgList *list = arena_new_of(b->arena, ArgList);
+  args_compiler(b, list);
+  args_add(list, build_flags);
+  args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march), unit->define);
+  if (p == b->part && u == p->n_units - 1) /* main lies with the first part's tables */
+    args(list, parts_macro(b));
+  p->object[u] = file_of(b, arena_printf(b->arena, "%s.o", unit->name));
+  args(list, "-I", b->resource, "-o", p->object[u], p->text);
+  return (Command){list->arg, scratch_file(b, arena_printf(b->arena, "%s.log", unit->name)), 0};
+}
+
+static bool compile(Build *b) {
+  Command *command = arena_alloc(b->arena, (size_t)b->n_parts * MAX_UNITS * sizeof *command);
+  int n = 0;
+  for (int i = 0; i < b->n_parts; i++)
+    for (int u = 0; u < b->part[i].n_units; u++)
+      command[n++] = object_command(b, &b->part[i], u);
   return commands_run(command, n, "compiling the generated C", b->options->verbose);
+}
+
+/* Once, though several parts name it. */
+static void args_library(const Build *b, ArgList *list, const char *name) {
+  size_t n = strlen(name);
+  if (!strchr(name, '/') && n > 2 && strcmp(name + n - 2, ".a") == 0)
+    name = arena_printf(b->arena, "%s/%s", b->resource, name);
+  for (int i = 0; i < list->n; i++)
+    if (strcmp(list->arg[i], name) == 0)
+      return;
+  args(list, name);
 }
 
 static bool link_program(Build *b) {
@@ -169,12 +185,14 @@ static bool link_program(Build *b) {
 #ifdef AMPCC_SANITIZE
   args(&list, "-fsanitize=" AMPCC_SANITIZE);
 #endif
-  for (int i = 0; i <= b->n_variants; i++)
-    args(&list, b->object[i]);
-  args(&list, arena_printf(b->arena, "%s/libamprt_dnn.a", b->resource),
-       arena_printf(b->arena, "%s/libamprt.a", b->resource), "-fopenmp", "-ldnnl", "-lz", "-lm",
-       "-lpthread");
-  Command command = {list.arg, log_of(b, 0), 0};
+  for (int i = 0; i < b->n_parts; i++)
+    for (int u = 0; u < b->part[i].n_units; u++)
+      args(&list, b->part[i].object[u]);
+  for (int i = 0; i < b->n_parts; i++)
+    for (const char *const *name = b->part[i].part->backend->libraries; *name; name++)
+      args_library(b, &list, *name);
+  args(&list, arena_printf(b->arena, "%s/libamprt.a", b->resource), "-lz", "-lm", "-lpthread");
+  Command command = {list.arg, scratch_file(b, "link.log"), 0};
   return commands_run(&command, 1, "linking the program", b->options->verbose);
 }
 
@@ -188,12 +206,10 @@ static bool publish(Build *b) {
 }
 
 static void clean(const Build *b) {
-  static const char *const made[] = {"program.c", "amp_v3.o", "amp_v4.o", "amp_only.o",
-                                     "main.o",    "log0",     "log1",     "log2"};
   if (b->output)
     unlink(b->output);
-  for (size_t i = 0; b->folder && i < sizeof made / sizeof *made; i++)
-    unlink(arena_printf(b->arena, "%s/%s", b->folder, made[i]));
+  for (int i = 0; i < b->n_made; i++)
+    unlink(b->made[i]);
   if (b->folder)
     rmdir(b->folder);
 }
@@ -204,13 +220,13 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool run_steps(Build *b, const Module *module) {
-  const char *text = file_of(b, "program.c");
+static bool run_steps(Build *b) {
   double start = now(), time[3];
-  if (!write_text(b, module, text))
-    return false;
+  for (int i = 0; i < b->n_parts; i++)
+    if (!write_text(b, &b->part[i]))
+      return false;
   time[0] = now() - start;
-  if (!compile(b, text))
+  if (!compile(b))
     return false;
   time[1] = now() - start - time[0];
   if (!link_program(b) || !publish(b))
@@ -222,11 +238,11 @@ static bool run_steps(Build *b, const Module *module) {
   return true;
 }
 
-int build_program(const Module *module, const CodegenOptions *options) {
+int build_program(const ProgramPart *part, int n_parts, const CodegenOptions *options) {
   Build b = {.arena = arena_new(), .options = options};
   b.resource = resource_find(b.arena, options->resource);
   spawn_begin();
-  bool good = b.resource && choose_variants(&b) && open_places(&b) && run_steps(&b, module);
+  bool good = b.resource && choose_units(&b, part, n_parts) && open_places(&b) && run_steps(&b);
   clean(&b);
   spawn_end();
   arena_free(b.arena);

@@ -2,7 +2,7 @@
 #ifndef AMPCC_CODEGEN_EMIT_H
 #define AMPCC_CODEGEN_EMIT_H
 
-#include "codegen/cpu/cpu.h"
+#include "codegen/loop/emitter.h"
 
 /* One graph with the calls of its kernels. */
 typedef struct GraphCode {
@@ -10,15 +10,17 @@ typedef struct GraphCode {
   const char *ident; /* its name as part of identifiers */
   KernelList kernels;
   KernelCall *call;
-  int *function; /* of each kernel: index in ProgramCode.function */
 } GraphCode;
 
+/* One part of a program being written. */
 typedef struct ProgramCode {
   Arena *arena;
   const Module *module;
+  const Backend *backend;
   const CodegenOptions *options;
+  Emitter emit;
   GraphCode graph[MAX_GRAPHS];
-  const char **function; /* every function that a kernel calls, once */
+  const char **function; /* every function that a kernel of the CPU calls, once */
   int n_functions, cap_functions;
 } ProgramCode;
 
@@ -42,10 +44,10 @@ void emit_state(const ProgramCode *program, FILE *out);
 /* emit_values.c: what the graph stores (`all`, else an empty table), and its first update */
 void emit_values(Arena *arena, const GraphCode *code, bool all, FILE *out);
 
-/* emit_program.c: AmprtProgram, and main, which chooses the variant for the CPU */
+/* emit_program.c: AmprtProgram; AmprtPart; main, which lists the parts that AMPCC_PARTS names */
 void emit_program(const ProgramCode *program, FILE *out);
-void emit_variant(FILE *out); /* exports `functions` under the name AMPCC_CODE */
-void emit_main(const ProgramCode *program, FILE *out);
+void emit_part(const ProgramCode *program, FILE *out);
+void emit_main(FILE *out);
 /* Hex hash of what checkpoints depend on: parameters, statistics, and the window ops between. The
  * same for every precision, batch size and optimizer. */
 const char *fingerprint_of(Arena *arena, const Module *module);

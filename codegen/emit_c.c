@@ -1,11 +1,10 @@
-/* The program as one C text: head, functions, tables, AmprtProgram, main. Compiled plainly it is a
- * whole program for one instruction set. build.c compiles it in parts: with AMPCC_CODE naming the
- * variant, the functions for one instruction set, and with AMPCC_MAIN listing the variants, all the
- * rest. */
-#include "codegen/emit.h"
+/* One target's part of a program as one C text: head, functions, tables, AmprtProgram, AmprtPart,
+ * main. Compiled plainly it is a program of that part alone. build.c compiles pieces of it: with
+ * AMPCC_CODE naming a variant, the functions for one instruction set; with AMPCC_TABLES, the
+ * tables; with AMPCC_PARTS listing every part of the program, main. */
+#include "codegen/backend.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct Text { /* a stream into memory */
   FILE *file;
@@ -18,77 +17,60 @@ static void text_open(Text *t) {
   CHECK(t->file, "out of memory");
 }
 
-static void text_append(Text *t, FILE *out) {
+static const char *text_close(Text *t) {
   fclose(t->file);
-  fwrite(t->text, 1, t->size, out);
-  free(t->text);
+  return t->text;
 }
 
-static int function_index(ProgramCode *program, const char *name) {
-  for (int i = 0; i < program->n_functions; i++)
-    if (strcmp(program->function[i], name) == 0)
-      return i;
-  arena_push(program->arena, program->function, program->n_functions, program->cap_functions, name);
-  return program->n_functions - 1;
-}
-
-static GraphCode emit_graph(Emitter *emit, ProgramCode *program, const Graph *graph) {
+static GraphCode emit_graph(ProgramCode *program, const Graph *graph) {
   CHECK(graph->stage == STAGE_PLANNED, "@%s is in stage %s", graph->name, stage_name[graph->stage]);
-  emit->graph = graph;
-  GraphCode code = {.graph = graph,
-                    .ident = ident_of(emit->arena, graph->name),
-                    .kernels = kernels_of(emit->arena, graph)};
-  code.call = arena_alloc(emit->arena, (size_t)code.kernels.n * sizeof *code.call);
-  code.function = arena_alloc(emit->arena, (size_t)code.kernels.n * sizeof *code.function);
-  for (int i = 0; i < code.kernels.n; i++) {
-    if (kernel_main(&code.kernels.kernel[i]))
-      cpu_emit_main(emit, &code.kernels.kernel[i], &code.call[i]);
-    else
-      cpu_emit_loop(emit, &code.kernels.kernel[i], &code.call[i]);
-    code.function[i] = function_index(program, code.call[i].function);
-  }
+  Arena *arena = program->arena;
+  GraphCode code = {
+      .graph = graph, .ident = ident_of(arena, graph->name), .kernels = kernels_of(arena, graph)};
+  code.call = arena_alloc(arena, (size_t)code.kernels.n * sizeof *code.call);
+  program->emit.graph = graph;
+  program->backend->emit_graph(program, &code);
   return code;
 }
 
-static void emit_code(const ProgramCode *program, FILE *out) {
-  fputs("#ifdef AMPCC_CODE\nstatic AmpFunction *const functions[] = {\n", out);
-  for (int i = 0; i < program->n_functions; i++)
-    fprintf(out, "  %s,\n", program->function[i]);
-  fputs("  NULL};\n\n", out);
-  emit_variant(out);
-  fputs("#endif\n\n", out);
+static void write_head(const Backend *backend, FILE *out) {
+  fprintf(out,
+          "/* A training program, written by ampcc " AMPCC_VERSION ". */\n"
+          "#include \"amprt.h\"\n\n#include <stdio.h>\n\n"
+          "#if !defined AMPCC_CODE && !defined AMPCC_TABLES\n"
+          "%s#define AMPCC_PARTS P(amp_part_%s)\n#endif\n\n",
+          backend->whole, backend->ident);
+  backend->emit_head(out);
 }
 
-void emit_c(const Module *module, const CodegenOptions *options, FILE *out) {
+void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out) {
+  const Module *module = part->module;
+  const Backend *backend = part->backend;
   Text functions, tables;
   text_open(&functions);
   text_open(&tables);
-  ProgramCode program = {.arena = module->arena, .module = module, .options = options};
-  Emitter emit = {.arena = module->arena,
-                  .module = module,
-                  .functions = functions.file,
-                  .tables = tables.file,
-                  .cache = function_cache_new(module->arena),
-                  .options = options};
+  ProgramCode program = {
+      .arena = module->arena, .module = module, .backend = backend, .options = options};
+  program.emit = (Emitter){.arena = module->arena,
+                           .module = module,
+                           .types = functions.file,
+                           .functions = functions.file,
+                           .tables = tables.file,
+                           .cache = function_cache_new(module->arena),
+                           .options = options};
   for (int i = 0; i < module->n_graphs; i++)
-    program.graph[i] = emit_graph(&emit, &program, module->graph[i]);
+    program.graph[i] = emit_graph(&program, module->graph[i]);
 
-  fputs("/* A training program, written by ampcc " AMPCC_VERSION ". */\n"
-        "#include \"amprt.h\"\n\n#include <stdio.h>\n\n"
-        "typedef void AmpFunction(const AmprtRun *run, const void *args);\n\n"
-        "typedef struct AmpVariant { /* the functions compiled for one instruction set */\n"
-        "  AmpFunction *const *function;\n  unsigned needs;\n} AmpVariant;\n\n"
-        "#if !defined AMPCC_CODE && !defined AMPCC_MAIN\n"
-        "#define AMPCC_CODE amp_whole\n#define AMPCC_MAIN V(amp_whole)\n#endif\n\n",
-        out);
-  cpu_emit_head(out);
-  text_append(&functions, out);
-  emit_code(&program, out);
-  fputs("#ifdef AMPCC_MAIN\n", out);
-  text_append(&tables, out);
-  cpu_emit_hooks(&emit, out);
+  write_head(backend, out);
+  backend->emit_functions(&program, text_close(&functions), out);
+  fprintf(out, "#ifdef AMPCC_TABLES\n%s", text_close(&tables));
+  backend->emit_hooks(&program, out);
   emit_tables(&program, out);
   emit_program(&program, out);
-  emit_main(&program, out);
+  emit_part(&program, out);
+  fputs("#endif\n\n#ifdef AMPCC_PARTS\n", out);
+  emit_main(out);
   fputs("#endif\n", out);
+  free(functions.text);
+  free(tables.text);
 }

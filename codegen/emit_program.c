@@ -1,5 +1,5 @@
-/* What AmprtProgram says of the whole program, and main, which picks the variant for the CPU. */
-#include "codegen/emit.h"
+/* What AmprtProgram says of the whole program, its part, and main. */
+#include "codegen/backend.h"
 #include "ir/recipe.h"
 #include "passes/explain.h"
 #include "passes/memory_report.h"
@@ -132,7 +132,7 @@ void emit_program(const ProgramCode *program, FILE *out) {
   fputs("static const AmprtProgram amp_program = {\n  .abi = AMPRT_ABI,\n", out);
   write_text("model", module->recipe->name, out);
   write_text("version", "ampcc " AMPCC_VERSION, out);
-  write_text("target", target_cpu.name, out);
+  write_text("target", program->backend->target->name, out);
   write_text("dtype", dtype_flag(program->options->compile->dtype), out);
   write_text("fingerprint", fingerprint_of(program->arena, module), out);
   write_shape(module, out);
@@ -144,72 +144,19 @@ void emit_program(const ProgramCode *program, FILE *out) {
   fputs(",\n", out);
   write_report("memory_plan", memory_report, module, out);
   write_report("precision", precision_report, module, out);
-  fputs("  .open = amp_open, .close = amp_close, .set_threads = amp_set_threads,\n"
-        "  .threads = amp_threads, .describe = amp_describe,\n};\n\n",
-        out);
+  fprintf(out, "%s};\n\n", program->backend->fields);
 }
 
-/* Instruction sets that a variant may have been compiled for: macro of the compiler, name for
- * __builtin_cpu_supports, name for people. */
-static const char *const feature[][3] = {
-    {"__AVX2__", "avx2", "AVX2"},
-    {"__FMA__", "fma", "FMA"},
-    {"__BMI2__", "bmi2", "BMI2"},
-    {"__AVX512F__", "avx512f", "AVX-512F"},
-    {"__AVX512BW__", "avx512bw", "AVX-512BW"},
-    {"__AVX512DQ__", "avx512dq", "AVX-512DQ"},
-    {"__AVX512VL__", "avx512vl", "AVX-512VL"},
-    {"__AVX512CD__", "avx512cd", "AVX-512CD"},
-    {"__AVX512VNNI__", "avx512vnni", "AVX-512VNNI"},
-    {"__AVX512BF16__", "avx512bf16", "AVX-512BF16"},
-};
-enum { N_FEATURES = sizeof feature / sizeof *feature };
-
-void emit_variant(FILE *out) {
-  fputs("enum {\n  needs = 0\n", out);
-  for (int i = 0; i < N_FEATURES; i++)
-    fprintf(out, "#ifdef %s\n          | 1 << %d\n#endif\n", feature[i][0], i);
-  fputs("};\n\nconst AmpVariant AMPCC_CODE = {functions, needs};\n", out);
+void emit_part(const ProgramCode *program, FILE *out) {
+  program->backend->emit_fits(program, out);
+  fprintf(out, "\nconst AmprtPart amp_part_%s = {\"%s\", &amp_program, fits};\n",
+          program->backend->ident, program->backend->target->name);
 }
 
-static void write_choice(FILE *out) {
-  fputs("#define V(name) extern const AmpVariant name;\nAMPCC_MAIN\n#undef V\n"
-        "#define V(name) &name,\n"
-        "static const AmpVariant *const variants[] = {AMPCC_MAIN};\n#undef V\n\n"
-        "/* The first feature that this CPU lacks, or NULL. */\n"
-        "static const char *lacks(unsigned what) {\n  __builtin_cpu_init();\n",
-        out);
-  for (int i = 0; i < N_FEATURES; i++)
-    fprintf(out, "  if (what & 1u << %d && !__builtin_cpu_supports(\"%s\"))\n    return \"%s\";\n",
-            i, feature[i][1], feature[i][2]);
-  fputs("  return NULL;\n}\n\n", out);
-}
-
-static void write_bind(const ProgramCode *program, FILE *out) {
-  fputs("static void bind(const AmpVariant *variant) {\n", out);
-  for (int i = 0; i < program->module->n_graphs; i++) {
-    const char *g = program->graph[i].ident;
-    fprintf(out,
-            "  for (int i = 0; i < n_kernels_%s; i++)\n"
-            "    kernels_%s[i].run = variant->function[functions_%s[i]];\n",
-            g, g, g);
-  }
-  fputs("}\n\n", out);
-}
-
-void emit_main(const ProgramCode *program, FILE *out) {
-  write_choice(out);
-  write_bind(program, out);
-  fputs("int main(int argc, char **argv) {\n"
-        "  const char *missing = NULL;\n"
-        "  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)\n"
-        "    if (!(missing = lacks(variants[i]->needs))) {\n"
-        "      bind(variants[i]);\n"
-        "      return amprt_main(&amp_program, argc, argv);\n"
-        "    }\n"
-        "  fprintf(stderr, \"%s: this program needs a CPU with %s; see --cpu of ampcc\\n\", "
-        "argv[0],\n"
-        "          missing);\n"
-        "  return 3;\n}\n",
+void emit_main(FILE *out) {
+  fputs("#define P(name) extern const AmprtPart name;\nAMPCC_PARTS\n#undef P\n\n"
+        "int main(int argc, char **argv) {\n#define P(name) name,\n"
+        "  const AmprtPart part[] = {AMPCC_PARTS};\n#undef P\n"
+        "  return amprt_main_parts(part, (int)(sizeof part / sizeof *part), argc, argv);\n}\n",
         out);
 }

@@ -124,7 +124,7 @@ static int write_taps(Arena *arena, const GraphCode *code, FILE *out) {
 }
 
 /* C has no empty tables, so each ends with an empty row that no count includes. The kernels'
- * functions are set by main, when it knows the variant. */
+ * functions are set when the part is chosen. */
 static void write_graph(const ProgramCode *program, const GraphCode *code, FILE *out) {
   const char *g = code->ident;
   fprintf(out, "static AmprtKernel kernels_%s[] = {\n", g);
@@ -136,10 +136,7 @@ static void write_graph(const ProgramCode *program, const GraphCode *code, FILE 
     cstring_write(out, kernel_layer(&code->kernels.kernel[i]));
     fputs("},\n", out);
   }
-  fprintf(out, "  {0}};\n\nstatic const uint16_t functions_%s[] = {", g);
-  for (int i = 0; i < code->kernels.n; i++)
-    fprintf(out, "%s%d,", i % 16 ? " " : "\n  ", code->function[i]);
-  fprintf(out, " 0};\n\nstatic const AmprtPort inputs_%s[] = {\n", g);
+  fprintf(out, "  {0}};\n\nstatic const AmprtPort inputs_%s[] = {\n", g);
   int inputs = write_ports(code, OP_INPUT, out);
   fprintf(out, "  {0}};\n\nstatic const AmprtPort outputs_%s[] = {\n", g);
   int outputs = write_ports(code, OP_OUTPUT, out);

@@ -82,7 +82,7 @@ static int emit_text(Arena *arena, const Module *module, const Options *options)
   else if (options->emit == EMIT_DOT)
     emit_dot(module, out.file);
   else
-    emit_c(module, &codegen, out.file);
+    emit_c(&(ProgramPart){module, &backend_cpu}, &codegen, out.file);
   return output_close(&out) ? 0 : EXIT_ENVIRONMENT;
 }
 
@@ -106,7 +106,7 @@ static int emit(Arena *arena, const Module *module, const Options *options, Diag
   if (options->emit != EMIT_EXE)
     return emit_text(arena, module, options);
   CodegenOptions codegen = compile_codegen(options);
-  status = build_program(module, &codegen);
+  status = build_program(&(ProgramPart){module, &backend_cpu}, 1, &codegen);
   if (status == 0 && !options->text[OPT_quiet])
     say_done(module, options);
   return status;
@@ -144,6 +144,8 @@ int main(int argc, char **argv) {
     puts("ampcc " AMPCC_VERSION);
   } else if (options.text[OPT_list_passes]) {
     options_list_passes(stdout);
+  } else if (options.text[OPT_list_targets]) {
+    targets_list(stdout);
   } else {
     reproducer_install(&options);
     status = options.graphdef ? tf_compat(arena, &options) : compile(arena, &options);

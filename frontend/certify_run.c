@@ -121,7 +121,7 @@ static bool build_step(const Certifying *c) {
   codegen.output = file_of(c, "step");
   codegen.save_temps = NULL;
   codegen.time_report = false;
-  return build_program(c->module, &codegen) == 0;
+  return build_program(&(ProgramPart){c->module, &backend_cpu}, 1, &codegen) == 0;
 }
 
 static bool open_folder(Certifying *c) {

@@ -209,11 +209,12 @@ bool options_parse(Arena *arena, int argc, char **argv, Options *out) {
   if (!parse_all(&args))
     return false;
   out->overrides = (Overrides){args.override, args.n_overrides};
-  if (out->text[OPT_help] || out->text[OPT_version] || out->text[OPT_list_passes])
+  if (out->text[OPT_help] || out->text[OPT_version] || out->text[OPT_list_passes] ||
+      out->text[OPT_list_targets])
     return true;
   if (!out->model) {
     fputs("ampcc: no model given; see --help\n", stderr);
     return false;
   }
-  return options_interpret(out);
+  return options_interpret(arena, out);
 }

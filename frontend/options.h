@@ -3,6 +3,7 @@
 #define AMPCC_FRONTEND_OPTIONS_H
 
 #include "frontend/import.h"
+#include "frontend/targets.h"
 #include "passes/pass.h"
 
 typedef enum OptionId {
@@ -31,6 +32,7 @@ typedef struct Options {
   Overrides overrides;
   WarnSet warn;
   /* what some of the texts mean */
+  TargetList targets;
   EmitKind emit;
   const char *output;
   CompileOptions compile;
@@ -47,7 +49,7 @@ void options_help(FILE *out);
 void options_list_passes(FILE *out);
 
 /* options_value.c: fills the second half of Options; false after one line on stderr */
-bool options_interpret(Options *options);
+bool options_interpret(Arena *arena, Options *options);
 /* options_tf.c: the part of it about GraphDefs and --amp-compat, after the rest */
 bool options_tf(Options *options);
 

@@ -57,9 +57,7 @@ static bool read_excess(Options *options) {
 static bool read_output(Options *options) {
   static const char *const word[] = {"ir", "json", "dot", "c", "exe", "graphdef", NULL};
   const char *text = options->text[OPT_emit];
-  int emit = text                         ? word_index(word, text)
-             : options->text[OPT_passes] ? EMIT_IR
-                                          : EMIT_EXE;
+  int emit = text ? word_index(word, text) : options->text[OPT_passes] ? EMIT_IR : EMIT_EXE;
   if (!text && options->text[OPT_tf_amp_report])
     emit = EMIT_GRAPHDEF;
   if (emit < 0)
@@ -116,19 +114,12 @@ static bool read_certify(Options *options) {
   return true;
 }
 
-static bool check_target(const Options *options) {
-  const char *text = options->text[OPT_target];
-  if (!text || !strcmp(text, "cpu"))
-    return true;
-  fprintf(stderr, "ampcc: unknown target `%s`: this ampcc builds for cpu\n", text);
-  return false;
-}
-
-bool options_interpret(Options *options) {
+bool options_interpret(Arena *arena, Options *options) {
   if (options->text[OPT_print_after_all])
     options->text[OPT_print_after] = "all";
   options->compile.unfused = options->text[OPT_no_fuse] != NULL;
-  return check_target(options) && read_dtype(options) && coupling_resolve(options) &&
+  return targets_parse(arena, options->text[OPT_target], &options->targets) &&
+         read_dtype(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
          read_excess(options) && read_output(options) && read_certify(options) &&
          check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&

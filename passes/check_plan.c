@@ -181,7 +181,7 @@ static void fill_kernels(const Check *c, Kernel *kernel) {
 
 static void check_workspaces(Check *c, const Kernel *kernel) {
   for (int k = 0; k < c->n_kernels; k++) {
-    int64_t need = c->target->workspace(&kernel[k]);
+    int64_t need = c->target->workspace(c->target, &kernel[k]);
     const int64_t *space = attr_ints(kernel[k].node[0], ATTR_WORKSPACE, 2);
     if (need > 0 && (!space || space[1] < need))
       FAIL(c, "kernel %d needs %lld bytes of workspace", k, (long long)need);

@@ -155,7 +155,7 @@ static void make_blocks(Plan *plan) {
                 .last = plan->last[i]};
   }
   for (int k = 0; k < s->kernels.n; k++) {
-    int64_t bytes = plan->target->workspace(&s->kernels.kernel[k]);
+    int64_t bytes = plan->target->workspace(plan->target, &s->kernels.kernel[k]);
     plan->work_block[k] = bytes ? plan->n_blocks : -1;
     if (bytes)
       plan->block[plan->n_blocks++] =
@@ -204,7 +204,8 @@ static void set_attributes(Plan *plan) {
     if (plan->work_block[k] < 0)
       continue;
     Kernel *kernel = &plan->storages->kernels.kernel[k];
-    int64_t space[2] = {plan->block[plan->work_block[k]].at, plan->target->workspace(kernel)};
+    int64_t space[2] = {plan->block[plan->work_block[k]].at,
+                        plan->target->workspace(plan->target, kernel)};
     attr_set_ints(plan->graph, kernel->node[0], ATTR_WORKSPACE, space, 2);
   }
 }

@@ -194,7 +194,7 @@ static Schedule schedule_new(PassContext *context, Graph *graph) {
   s.n_preds = arena_alloc(s.arena, n * sizeof *s.n_preds);
   s.workspace = arena_alloc(s.arena, n * sizeof *s.workspace);
   for (int k = 0; k < kernels->n; k++)
-    s.workspace[k] = round_up(s.target->workspace(&kernels->kernel[k]), s.target->align);
+    s.workspace[k] = round_up(s.target->workspace(s.target, &kernels->kernel[k]), s.target->align);
   collect_edges(&s, graph);
   return s;
 }

@@ -6,7 +6,8 @@
 #include "ir/ir.h"
 #include "ir/kernel.h"
 
-typedef struct Target {
+typedef struct Target Target;
+struct Target {
   const char *name;
   int64_t align; /* of every offset in arena and state block, bytes */
   Layout activations; /* the physical layout of rank-4 activations */
@@ -18,7 +19,8 @@ typedef struct Target {
   /* May `a` and `b` (no main ops) share one loop? Called for every pair that a kernel would join. */
   bool (*fuses)(const Node *a, const Node *b);
   /* Scratch bytes that a kernel needs while it runs. */
-  int64_t (*workspace)(const Kernel *kernel);
-} Target;
+  int64_t (*workspace)(const Target *target, const Kernel *kernel);
+  void *context; /* the target's own */
+};
 
 #endif

@@ -10,7 +10,8 @@ static bool takes_nothing(const Node *main, const Node *other) {
   return false;
 }
 
-static int64_t workspace(const Kernel *kernel) {
+static int64_t workspace(const Target *target, const Kernel *kernel) {
+  (void)target;
   return kernel_main(kernel) ? cpu_main_workspace(kernel) : cpu_loop_workspace(kernel);
 }
 

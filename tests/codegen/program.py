@@ -146,7 +146,7 @@ def temps(folder):
     """--save-temps keeps the text and the objects; -v shows the commands."""
     err = run(ampcc, model(folder), "-v", f"--save-temps={folder}/kept", "-o", folder / "train").stderr
     assert "-march=x86-64-v4" in err and "-march=x86-64-v3" in err, err
-    for name in "program.c", "amp_v3.o", "amp_v4.o", "main.o":
+    for name in "cpu.c", "amp_v3.o", "amp_v4.o", "cpu.o":
         assert (folder / f"kept.{name}").exists(), name
     run(ampcc, folder / "model.amp", "--cpu=native", "-o", folder / "native")
     run(folder / "native", "--about")

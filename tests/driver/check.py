@@ -34,7 +34,6 @@ def usage():
     fails(2, "--loss-scale takes", "mlp.pb", "--loss-scale=-1")
     fails(2, "--loss-scale takes", "mlp.pb", "--loss_scale=nan")
     fails(2, "--batch-norm-momentum takes", "mlp.pb", "--batch-norm-momentum=2")
-    fails(2, "unknown target `cuda`: this ampcc builds for cpu", "mlp.pb", "--target=cuda")
     fails(2, "unknown pass `nope`", "mlp.pb", "--passes=dce,nope")
     fails(2, "unknown pass `nope`", "mlp.pb", "--skip=nope")
     fails(2, "--emit takes", "mlp.pb", "--emit=wasm")
@@ -59,6 +58,16 @@ def texts():
     expect("--version", run(AMPCC, "--version")[1].startswith(b"ampcc "))
     passes = [line.split()[0] for line in run(AMPCC, "--list-passes")[1].splitlines()]
     expect("--list-passes", passes[:2] == [b"simplify", b"set-compute"] and b"plan-memory" in passes, passes)
+
+
+def targets():
+    for wrong, text in (("gpu", "unknown target `gpu`"), ("h200", "did you mean `cuda:h200`),
+                        ("cuda:h20", "no GPU `h20`; there are:"), ("cuda:v100", "v100 is not supported: CUDA 13"),
+                        ("cpu,cuda:sm_70", "sm_70 is not supported"), ("cuda:", "no GPU ``"), (",", "names nothing")):
+        fails(2, text, "mlp.pb", "--target=" + wrong)
+    status, out, _ = run(AMPCC, "--list-targets")
+    names = [line.split()[0] for line in out.decode().splitlines()]
+    expect("--list-targets", status == 0 and names[0] == "cpu" and "cuda:h200" in names and names[-1] == "cuda", names)
 
 
 def bad_input():
@@ -119,6 +128,7 @@ def main():
             cut.write(whole.read()[:-20])
         usage()
         texts()
+        targets()
         bad_input()
         forms()
         files()

@@ -150,7 +150,7 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
   const char *text = arena_printf(arena, "%s/%s.c", folder, name);
   FILE *out = fopen(text, "w");
   CHECK(out, "cannot write %s", text);
-  emit_c(module, options, out);
+  emit_c(&(ProgramPart){module, &backend_cpu}, options, out);
   fclose(out);
   p->compiler = compile(command(arena, text, p->object, options->resource));
   return p;
@@ -159,9 +159,11 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
 /* What the program's main calls in place of the runtime's: keeps the tables. */
 static const AmprtProgram *loaded;
 
-int amprt_main(const AmprtProgram *program, int argc, char **argv) {
+int amprt_main_parts(const AmprtPart *part, int n_parts, int argc, char **argv) {
   (void)argc, (void)argv;
-  loaded = program;
+  char why[200];
+  CHECK(n_parts == 1 && part->fits(why, sizeof why) == 0, "%s", why);
+  loaded = part->program;
   return 0;
 }
 
@@ -177,7 +179,7 @@ void program_finish(Program *p) {
   memcpy(&program_main, &symbol, sizeof symbol); /* ISO C has no such cast */
   loaded = NULL;
   program_main(0, (char *[]){NULL});
-  CHECK(loaded && loaded->abi == AMPRT_ABI, "%s did not call amprt_main", p->object);
+  CHECK(loaded && loaded->abi == AMPRT_ABI, "%s did not call amprt_main_parts", p->object);
   p->code = loaded;
 }
 

@@ -30,14 +30,15 @@ static bool always(const Node *a, const Node *b) {
 }
 
 /* Only some kernels, so that workspaces of different size come and go. */
-static int64_t some_workspace(const Kernel *kernel) {
+static int64_t some_workspace(const Target *target, const Kernel *kernel) {
+  (void)target;
   return kernel_main(kernel) ? 100 * kernel->n_nodes : 0;
 }
 
 static const Target targets[] = {
-    {"plain", 64, LAYOUT_NHWC, never, never, always, some_workspace},
-    {"single", 16, LAYOUT_NHWC, never, never, never, some_workspace},
-    {"greedy", 64, LAYOUT_NHWC, always, always, always, some_workspace},
+    {"plain", 64, LAYOUT_NHWC, never, never, always, some_workspace, NULL},
+    {"single", 16, LAYOUT_NHWC, never, never, never, some_workspace, NULL},
+    {"greedy", 64, LAYOUT_NHWC, always, always, always, some_workspace, NULL},
 };
 enum { N_TARGETS = (int)(sizeof targets / sizeof targets[0]) };
 

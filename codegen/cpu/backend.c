@@ -1,0 +1,164 @@
+/* The CPU's part: functions compiled once per instruction set, tables compiled once for any x86-64,
+ * and the choice between the sets where the program runs. */
+#include "codegen/backend.h"
+
+#include "codegen/cpu/cpu.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ---- kernels ---- */
+
+static int function_index(ProgramCode *program, const char *name) {
+  for (int i = 0; i < program->n_functions; i++)
+    if (strcmp(program->function[i], name) == 0)
+      return i;
+  arena_push(program->arena, program->function, program->n_functions, program->cap_functions, name);
+  return program->n_functions - 1;
+}
+
+static void emit_graph(ProgramCode *program, GraphCode *code) {
+  Emitter *emit = &program->emit;
+  int n = code->kernels.n, *function = arena_alloc(program->arena, (size_t)n * sizeof *function);
+  for (int i = 0; i < n; i++) {
+    const Kernel *kernel = &code->kernels.kernel[i];
+    if (kernel_main(kernel))
+      cpu_emit_main(emit, kernel, &code->call[i]);
+    else
+      cpu_emit_loop(emit, kernel, &code->call[i]);
+    function[i] = function_index(program, code->call[i].function);
+  }
+  fprintf(emit->tables, "static const uint16_t functions_%s[] = {", code->ident);
+  for (int i = 0; i < n; i++)
+    fprintf(emit->tables, "%s%d,", i % 16 ? " " : "\n  ", function[i]);
+  fputs(" 0};\n\n", emit->tables);
+}
+
+/* ---- text ---- */
+
+/* Instruction sets that a variant may have been compiled for: macro of the compiler, name for
+ * __builtin_cpu_supports, name for people. */
+static const char *const feature[][3] = {
+    {"__AVX2__", "avx2", "AVX2"},
+    {"__FMA__", "fma", "FMA"},
+    {"__BMI2__", "bmi2", "BMI2"},
+    {"__AVX512F__", "avx512f", "AVX-512F"},
+    {"__AVX512BW__", "avx512bw", "AVX-512BW"},
+    {"__AVX512DQ__", "avx512dq", "AVX-512DQ"},
+    {"__AVX512VL__", "avx512vl", "AVX-512VL"},
+    {"__AVX512CD__", "avx512cd", "AVX-512CD"},
+    {"__AVX512VNNI__", "avx512vnni", "AVX-512VNNI"},
+    {"__AVX512BF16__", "avx512bf16", "AVX-512BF16"},
+};
+enum { N_FEATURES = sizeof feature / sizeof *feature };
+
+static void emit_head(FILE *out) {
+  fputs("typedef void AmpFunction(const AmprtRun *run, const void *args);\n\n"
+        "typedef struct AmpVariant { /* the functions compiled for one instruction set */\n"
+        "  AmpFunction *const *function;\n  unsigned needs;\n} AmpVariant;\n\n",
+        out);
+  cpu_emit_head(out);
+}
+
+static void emit_functions(const ProgramCode *program, const char *functions, FILE *out) {
+  fprintf(out, "%s#ifdef AMPCC_CODE\nstatic AmpFunction *const functions[] = {\n", functions);
+  for (int i = 0; i < program->n_functions; i++)
+    fprintf(out, "  %s,\n", program->function[i]);
+  fputs("  NULL};\n\nenum {\n  needs = 0\n", out);
+  for (int i = 0; i < N_FEATURES; i++)
+    fprintf(out, "#ifdef %s\n          | 1 << %d\n#endif\n", feature[i][0], i);
+  fputs("};\n\nconst AmpVariant AMPCC_CODE = {functions, needs};\n#endif\n\n", out);
+}
+
+static void emit_choice(FILE *out) {
+  fputs("#define V(name) extern const AmpVariant name;\nAMPCC_TABLES\n#undef V\n"
+        "#define V(name) &name,\n"
+        "static const AmpVariant *const variants[] = {AMPCC_TABLES};\n#undef V\n\n"
+        "/* The first feature that this CPU lacks, or NULL. */\n"
+        "static const char *lacks(unsigned what) {\n  __builtin_cpu_init();\n",
+        out);
+  for (int i = 0; i < N_FEATURES; i++)
+    fprintf(out, "  if (what & 1u << %d && !__builtin_cpu_supports(\"%s\"))\n    return \"%s\";\n",
+            i, feature[i][1], feature[i][2]);
+  fputs("  return NULL;\n}\n\n", out);
+}
+
+static void emit_bind(const ProgramCode *program, FILE *out) {
+  fputs("static void bind(const AmpVariant *variant) {\n", out);
+  for (int i = 0; i < program->module->n_graphs; i++) {
+    const char *g = program->graph[i].ident;
+    fprintf(out,
+            "  for (int i = 0; i < n_kernels_%s; i++)\n"
+            "    kernels_%s[i].run = variant->function[functions_%s[i]];\n",
+            g, g, g);
+  }
+  fputs("}\n\n", out);
+}
+
+static void emit_fits(const ProgramCode *program, FILE *out) {
+  emit_choice(out);
+  emit_bind(program, out);
+  fputs("static int fits(char *why, size_t size) {\n"
+        "  const char *missing = NULL;\n"
+        "  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)\n"
+        "    if (!(missing = lacks(variants[i]->needs))) {\n"
+        "      bind(variants[i]);\n"
+        "      return 0;\n"
+        "    }\n"
+        "  snprintf(why, size, \"needs a CPU with %s; see --cpu of ampcc\", missing);\n"
+        "  return -1;\n}\n",
+        out);
+}
+
+static void emit_hooks(const ProgramCode *program, FILE *out) {
+  cpu_emit_hooks(&program->emit, out);
+}
+
+/* ---- objects ---- */
+
+static bool is_cpu_name(const char *name) {
+  for (; *name; name++)
+    if (!isalnum((unsigned char)*name) && *name != '-' && *name != '_' && *name != '.')
+      return false;
+  return true;
+}
+
+static int units(Arena *arena, const CodegenOptions *options, Unit unit[MAX_UNITS]) {
+  const char *cpu = options->cpu ? options->cpu : "x86-64-v3";
+  int n = 0;
+  if (!is_cpu_name(cpu)) {
+    fprintf(stderr, "ampcc: --cpu=%s is no name of a CPU\n", cpu);
+    return 0;
+  }
+  if (strcmp(cpu, "x86-64-v3") == 0) {
+    unit[n++] = (Unit){"amp_v4", "-O2", "x86-64-v4", NULL};
+    unit[n++] = (Unit){"amp_v3", "-O2", "x86-64-v3", NULL};
+  } else {
+    unit[n++] = (Unit){"amp_only", "-O2", cpu, NULL};
+  }
+  const char *all = "";
+  for (int i = 0; i < n; i++) {
+    unit[i].define = arena_printf(arena, "-DAMPCC_CODE=%s", unit[i].name);
+    all = arena_printf(arena, "%s V(%s)", all, unit[i].name);
+  }
+  /* must run on every CPU, if only to say that this one will not do */
+  unit[n] = (Unit){"cpu", "-O1", "x86-64", arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1)};
+  return n + 1;
+}
+
+static const char *const libraries[] = {"libamprt_dnn.a", "-fopenmp", "-ldnnl", NULL};
+
+const Backend backend_cpu = {
+    .target = &target_cpu,
+    .ident = "cpu",
+    .whole = "#define AMPCC_CODE amp_whole\n#define AMPCC_TABLES V(amp_whole)\n",
+    .emit_graph = emit_graph,
+    .emit_head = emit_head,
+    .emit_functions = emit_functions,
+    .emit_hooks = emit_hooks,
+    .fields = "  .open = amp_open, .close = amp_close, .set_threads = amp_set_threads,\n"
+              "  .threads = amp_threads, .describe = amp_describe,\n",
+    .emit_fits = emit_fits,
+    .units = units,
+    .libraries = libraries,
+};

@@ -61,7 +61,7 @@ def texts():
 
 
 def targets():
-    for wrong, text in (("gpu", "unknown target `gpu`"), ("h200", "did you mean `cuda:h200`),
+    for wrong, text in (("gpu", "unknown target `gpu`"), ("h200", "did you mean `cuda:h200`"),
                         ("cuda:h20", "no GPU `h20`; there are:"), ("cuda:v100", "v100 is not supported: CUDA 13"),
                         ("cpu,cuda:sm_70", "sm_70 is not supported"), ("cuda:", "no GPU ``"), (",", "names nothing")):
         fails(2, text, "mlp.pb", "--target=" + wrong)

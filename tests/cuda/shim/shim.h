@@ -20,9 +20,11 @@
 #define __align__(n)    __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 
-/* The kernel, and the function through which the shim calls it with its two parameters. */
+/* The kernel, the size of its args, and the function through which it is called with both
+ * parameters. */
 #define AMP_KERNEL(name, Args)                                                                     \
   static __noinline__ void name(const CudaRun run, const Args a);                                  \
+  const size_t shim_bytes_##name = sizeof(Args);                                                   \
   void shim_kernel_##name(void *const *parameter);                                                 \
   __attribute__((no_sanitize("thread"))) void shim_kernel_##name(void *const *parameter) {         \
     name(*(const CudaRun *)parameter[0], *(const Args *)parameter[1]);                             \

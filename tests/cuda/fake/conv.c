@@ -1,0 +1,172 @@
+#include "conv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- numbers ---- */
+
+static float from_bits(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static uint32_t to_bits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static float from_f16(uint16_t h) {
+  uint32_t sign = (uint32_t)(h >> 15) << 31, rest = h & 0x7fffu;
+  if (rest >= 0x7c00) /* Inf, NaN */
+    return from_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+  return from_bits(sign | to_bits(from_bits(rest << 13) * 0x1p112f));
+}
+
+/* Nearest even: the units of f16 at x's size are what is kept. */
+static uint16_t to_f16(float x) {
+  uint32_t bits = to_bits(x), sign = bits >> 16 & 0x8000u, a = bits & 0x7fffffffu;
+  if (a > 0x7f800000u)
+    return (uint16_t)(sign | 0x7e00u);
+  if (a >= 0x477ff000u) /* 65520 */
+    return (uint16_t)(sign | 0x7c00u);
+  if (a < 0x38800000u) /* subnormal: units of 2^-24 */
+    return (uint16_t)(sign | (to_bits(from_bits(a) + 0.5f) & 0x7ffu));
+  uint32_t rounded = a + 0xfffu + (a >> 13 & 1u);
+  return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
+}
+
+static uint16_t to_bf16(float x) {
+  uint32_t bits = to_bits(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u)
+    return (uint16_t)(bits >> 16 | 0x40u);
+  return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+void fake_widen(float *to, const void *from, int64_t n, FakeType type) {
+  const uint16_t *low = from;
+  if (type == FAKE_F32)
+    memcpy(to, from, (size_t)n * sizeof *to);
+  else
+    for (int64_t i = 0; i < n; i++)
+      to[i] = type == FAKE_F16 ? from_f16(low[i]) : from_bits((uint32_t)low[i] << 16);
+}
+
+void fake_round(void *to, const float *from, int64_t n, FakeType type) {
+  uint16_t *low = to;
+  if (type == FAKE_F32)
+    memcpy(to, from, (size_t)n * sizeof *from);
+  else
+    for (int64_t i = 0; i < n; i++)
+      low[i] = type == FAKE_F16 ? to_f16(from[i]) : to_bf16(from[i]);
+}
+
+/* ---- convolutions ---- */
+
+static void add_scaled(float *restrict to, const float *restrict from, float by, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    to[i] += by * from[i];
+}
+
+/* Calls for each pair of pixels that a tap of the filter joins. `tap`: r * s. */
+typedef void Join(const FakeConv *c, const float *x, const float *y, int64_t tap, float *to_x,
+                  float *to_y, float *filter);
+
+/* The filter is [r,s,c,k] here. */
+static void join_fprop(const FakeConv *c, const float *x, const float *y, int64_t tap, float *to_x,
+                       float *to_y, float *filter) {
+  (void)y, (void)to_x;
+  for (int64_t i = 0; i < c->c; i++)
+    add_scaled(to_y, filter + (tap * c->c + i) * c->k, x[i], c->k);
+}
+
+/* The filter is [r,s,k,c] here. */
+static void join_dgrad(const FakeConv *c, const float *x, const float *y, int64_t tap, float *to_x,
+                       float *to_y, float *filter) {
+  (void)x, (void)to_y;
+  for (int64_t i = 0; i < c->k; i++)
+    add_scaled(to_x, filter + (tap * c->k + i) * c->c, y[i], c->c);
+}
+
+static void join_wgrad(const FakeConv *c, const float *x, const float *y, int64_t tap, float *to_x,
+                       float *to_y, float *filter) {
+  (void)to_x, (void)to_y;
+  for (int64_t i = 0; i < c->k; i++)
+    add_scaled(filter + (tap * c->k + i) * c->c, x, y[i], c->c);
+}
+
+static void join_row(const FakeConv *c, Join *join, int64_t n, int64_t p, float *x, float *y,
+                     float *filter) {
+  for (int64_t q = 0; q < c->wo; q++)
+    for (int64_t tap = 0; tap < c->r * c->s; tap++) {
+      int64_t i = p * c->stride[0] - c->pad[0] + tap / c->s;
+      int64_t j = q * c->stride[1] - c->pad[1] + tap % c->s;
+      float *pixel = x + ((n * c->h + i) * c->w + j) * c->c;
+      float *to = y + ((n * c->ho + p) * c->wo + q) * c->k;
+      if (i >= 0 && i < c->h && j >= 0 && j < c->w)
+        join(c, pixel, to, tap, pixel, to, filter);
+    }
+}
+
+/* [k,rs,c] <-> [rs,c,k] or [rs,k,c] */
+static void turn_filter(const FakeConv *conv, float *plain, float *turned, int by_k, int back) {
+  int64_t taps = conv->r * conv->s, C = conv->c, K = conv->k;
+  for (int64_t k = 0; k < K; k++)
+    for (int64_t t = 0; t < taps; t++)
+      for (int64_t c = 0; c < C; c++) {
+        float *a = plain + (k * taps + t) * C + c;
+        float *b = turned + (by_k ? (t * C + c) * K + k : (t * K + k) * C + c);
+        *(back ? a : b) = *(back ? b : a);
+      }
+}
+
+/* Sums over all images, in doubles beyond one: an f32 sum over a whole batch would be less exact
+ * than any library's. */
+static void add_image(double *sums, float *image, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    sums[i] += image[i];
+    image[i] = 0;
+  }
+}
+
+static void *zeros(int64_t n, size_t size) {
+  void *p = calloc((size_t)n + 1, size);
+  if (!p)
+    abort();
+  return p;
+}
+
+void fake_conv(const FakeConv *c, void *x, void *filter, void *y) {
+  static Join *const join[] = {join_fprop, join_dgrad, join_wgrad};
+  int64_t n_x = c->n * c->h * c->w * c->c, n_y = c->n * c->ho * c->wo * c->k;
+  int64_t n_f = c->k * c->r * c->s * c->c;
+  float *fx = zeros(n_x, sizeof *fx), *fy = zeros(n_y, sizeof *fy);
+  float *plain = zeros(n_f, sizeof *plain), *turned = zeros(n_f, sizeof *turned);
+  double *sums = zeros(c->form == FAKE_WGRAD ? n_f : 0, sizeof *sums);
+  if (c->form != FAKE_DGRAD)
+    fake_widen(fx, x, n_x, c->type);
+  if (c->form != FAKE_FPROP)
+    fake_widen(fy, y, n_y, c->type);
+  if (c->form != FAKE_WGRAD) {
+    fake_widen(plain, filter, n_f, c->type);
+    turn_filter(c, plain, turned, c->form == FAKE_FPROP, 0);
+  }
+  for (int64_t n = 0; n < c->n; n++) {
+    for (int64_t p = 0; p < c->ho; p++)
+      join_row(c, join[c->form], n, p, fx, fy, turned);
+    if (c->form == FAKE_WGRAD)
+      add_image(sums, turned, n_f);
+  }
+  for (int64_t i = 0; c->form == FAKE_WGRAD && i < n_f; i++)
+    turned[i] = (float)sums[i];
+  if (c->form == FAKE_WGRAD)
+    turn_filter(c, plain, turned, 0, 1);
+  if (c->form == FAKE_FPROP)
+    fake_round(y, fy, n_y, c->type);
+  else if (c->form == FAKE_DGRAD)
+    fake_round(x, fx, n_x, c->type);
+  else
+    fake_round(filter, plain, n_f, c->type);
+  free(fx), free(fy), free(plain), free(turned), free(sums);
+}

@@ -1,0 +1,26 @@
+/* Convolutions and matrix products of the fakes: plain loops over f32, whatever the operands' type;
+ * each result is rounded once. */
+#ifndef AMPCC_TESTS_FAKE_CONV_H
+#define AMPCC_TESTS_FAKE_CONV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum FakeType { FAKE_F32, FAKE_F16, FAKE_BF16 } FakeType;
+typedef enum FakeForm { FAKE_FPROP, FAKE_DGRAD, FAKE_WGRAD } FakeForm;
+
+/* x is [n,h,w,c], the filter [k,r,s,c], y [n,ho,wo,k]. */
+typedef struct FakeConv {
+  FakeForm form;
+  FakeType type;
+  int64_t n, h, w, c, k, r, s, ho, wo, stride[2], pad[2]; /* pad: top, left */
+} FakeConv;
+
+/* The form says which of the three is made of the other two. */
+void fake_conv(const FakeConv *conv, void *x, void *filter, void *y);
+
+/* Element i as float; `n` floats to or from memory. */
+void fake_widen(float *to, const void *from, int64_t n, FakeType type);
+void fake_round(void *to, const float *from, int64_t n, FakeType type);
+
+#endif

@@ -1,0 +1,202 @@
+/* libcublasLt.so.13 as the host plays it: products by columns, as there. */
+#include "conv.h"
+#include "fake.h"
+
+#include <cublasLt.h>
+
+#include <stdbool.h>
+
+/* The opaque structs of the header are large enough for these. */
+typedef struct Product {
+  bool trans_a, trans_b;
+} Product;
+
+typedef struct Layout {
+  FakeType type;
+  uint64_t rows, columns;
+  int64_t stride;
+} Layout;
+
+typedef struct Preference {
+  uint64_t workspace;
+} Preference;
+
+#define BEGIN FAKE_FAILS(cublasStatus_t, CUBLAS_STATUS_INTERNAL_ERROR)
+
+size_t cublasLtGetVersion(void) {
+  return (size_t)fake_number("FAKE_CUBLAS_VERSION", 130100);
+}
+
+const char *cublasLtGetStatusName(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS         ? "CUBLAS_STATUS_SUCCESS"
+         : status == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                                                 : "CUBLAS_STATUS_INTERNAL_ERROR";
+}
+
+static void *make(size_t bytes) {
+  void *p = calloc(1, bytes);
+  if (!p)
+    abort();
+  return p;
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+  BEGIN;
+  *handle = make(8);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  BEGIN;
+  free(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute,
+                                        cudaDataType scale) {
+  BEGIN;
+  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  *made = make(sizeof(Product));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
+                                              cublasLtMatmulDescAttributes_t name, const void *from,
+                                              size_t bytes) {
+  BEGIN;
+  Product *p = (Product *)(void *)product;
+  cublasOperation_t operation;
+  if (bytes != sizeof operation ||
+      (name != CUBLASLT_MATMUL_DESC_TRANSA && name != CUBLASLT_MATMUL_DESC_TRANSB))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  memcpy(&operation, from, sizeof operation);
+  *(name == CUBLASLT_MATMUL_DESC_TRANSA ? &p->trans_a : &p->trans_b) = operation == CUBLAS_OP_T;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t product) {
+  BEGIN;
+  free(product);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType type,
+                                          uint64_t rows, uint64_t columns, int64_t stride) {
+  BEGIN;
+  Layout *l = make(sizeof *l);
+  FakeType fake = type == CUDA_R_16F ? FAKE_F16 : type == CUDA_R_16BF ? FAKE_BF16 : FAKE_F32;
+  *l = (Layout){fake, rows, columns, stride};
+  *made = (cublasLtMatrixLayout_t)(void *)l;
+  return stride < (int64_t)rows ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  BEGIN;
+  free(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made) {
+  BEGIN;
+  *made = make(sizeof(Preference));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t name,
+                                                    const void *from, size_t bytes) {
+  BEGIN;
+  if (name == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == sizeof(uint64_t))
+    memcpy(preference, from, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  BEGIN;
+  free(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int most,
+                                              cublasLtMatmulHeuristicResult_t *found, int *n) {
+  BEGIN;
+  (void)handle, (void)product, (void)a, (void)b, (void)c, (void)d, (void)preference;
+  memset(found, 0, sizeof *found);
+  found->state = CUBLAS_STATUS_SUCCESS;
+  *n = most > 0;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- running ---- */
+
+typedef struct Call {
+  Product product;
+  Layout a, b, d;
+  const void *at_a, *at_b;
+  void *at_d;
+} Call;
+
+/* op(m)[i][j] of a matrix by columns. */
+static float element(const float *m, const Layout *layout, bool trans, int64_t i, int64_t j) {
+  return trans ? m[j + i * layout->stride] : m[i + j * layout->stride];
+}
+
+static float *widened(const void *from, const Layout *l) {
+  int64_t n = l->stride * (int64_t)l->columns;
+  float *to = make((size_t)n * sizeof *to + 4);
+  fake_widen(to, from, n, l->type);
+  return to;
+}
+
+static void work_product(void *data) {
+  const Call *c = data;
+  float *a = widened(c->at_a, &c->a), *b = widened(c->at_b, &c->b), *d = widened(c->at_d, &c->d);
+  int64_t inner = (int64_t)(c->product.trans_a ? c->a.rows : c->a.columns);
+  for (int64_t j = 0; j < (int64_t)c->d.columns; j++)
+    for (int64_t i = 0; i < (int64_t)c->d.rows; i++) {
+      double sum = 0;
+      for (int64_t k = 0; k < inner; k++)
+        sum += (double)element(a, &c->a, c->product.trans_a, i, k) *
+               element(b, &c->b, c->product.trans_b, k, j);
+      d[i + j * c->d.stride] = (float)sum;
+    }
+  fake_round(c->at_d, d, c->d.stride * (int64_t)c->d.columns, c->d.type);
+  free(a), free(b), free(d);
+}
+
+static bool fits(const Call *c) {
+  bool ta = c->product.trans_a, tb = c->product.trans_b;
+  uint64_t rows = ta ? c->a.columns : c->a.rows, inner = ta ? c->a.rows : c->a.columns;
+  uint64_t inner_b = tb ? c->b.columns : c->b.rows, columns = tb ? c->b.rows : c->b.columns;
+  return rows == c->d.rows && columns == c->d.columns && inner == inner_b;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t product,
+                              const void *alpha, const void *a, cublasLtMatrixLayout_t a_layout,
+                              const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,
+                              const void *c, cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t *algorithm, void *workspace,
+                              size_t workspace_bytes, cudaStream_t stream) {
+  BEGIN;
+  (void)handle, (void)c, (void)c_layout, (void)algorithm, (void)workspace, (void)workspace_bytes;
+  float one, zero;
+  memcpy(&one, alpha, sizeof one);
+  memcpy(&zero, beta, sizeof zero);
+  Call call = {*(Product *)(void *)product,
+               *(Layout *)(void *)a_layout,
+               *(Layout *)(void *)b_layout,
+               *(Layout *)(void *)d_layout,
+               a,
+               b,
+               d};
+  if (one != 1 || zero != 0 || !fits(&call))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  FakeStream *to = (FakeStream *)(void *)stream;
+  to->add(to, work_product, &call, sizeof call);
+  return CUBLAS_STATUS_SUCCESS;
+}

@@ -1,0 +1,45 @@
+/* Objects of the fake cuDNN: what was set, and what a finished plan computes. */
+#ifndef AMPCC_TESTS_FAKE_CUDNN_H
+#define AMPCC_TESTS_FAKE_CUDNN_H
+
+#include "conv.h"
+#include "fake.h"
+
+#include <cudnn_backend.h>
+
+#include <stdbool.h>
+
+typedef struct Attribute {
+  cudnnBackendAttributeName_t name;
+  int64_t count;
+  unsigned char *bytes;
+} Attribute;
+
+enum { MOST_ATTRIBUTES = 16 };
+
+typedef struct Object {
+  cudnnBackendDescriptorType_t type;
+  bool is_finished;
+  Attribute attribute[MOST_ATTRIBUTES];
+  int n_attributes;
+  char *json;           /* DEVICEPROP, EXECUTION_PLAN */
+  FakeConv conv;        /* EXECUTION_PLAN */
+  int64_t uid[3];       /* of x, filter, y */
+  struct Object *graph; /* ENGINEHEUR, ENGINECFG, ENGINE: of the operation */
+} Object;
+
+/* cudnn.c */
+cudnnStatus_t fake_cudnn_fail(cudnnStatus_t status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const Attribute *attribute_find(const Object *object, cudnnBackendAttributeName_t name);
+int64_t attribute_int(const Object *object, cudnnBackendAttributeName_t name, int i);
+Object *attribute_object(const Object *object, cudnnBackendAttributeName_t name);
+
+/* cudnn_plan.c */
+char *plan_profile(void); /* of the device, as JSON; the caller's to free */
+/* Reads plan->json, of `count` bytes; checks version, device and graph. */
+cudnnStatus_t plan_read(Object *plan, const char *json, size_t count);
+/* Writes plan->json for the operation of a graph. */
+cudnnStatus_t plan_write(Object *plan, const Object *graph);
+
+#endif

@@ -1,0 +1,57 @@
+/* NVIDIA's libraries as the host plays them, for whole programs: cudart, cudnn_graph and cublasLt,
+ * each of them only as far as libamprt_cuda calls it. What cannot happen here is made to happen by
+ * environment variables:
+ *
+ *   FAKE_CUDA_DRIVER       version of the driver; 0: none              13000
+ *   FAKE_CUDA_DEVICES      how many GPUs                               1
+ *   FAKE_CUDA_CAPABILITY   of the GPU                                  90
+ *   FAKE_CUDA_MEMORY       bytes it has                                2147483648
+ *   FAKE_CUDA_KERNELS      FILE.so, kernels made by tests/cuda/shim
+ *   FAKE_CUDA_CHECK        every access of kernels that were compiled so is checked
+ *   FAKE_CUDA_EAGER        streams run at once, not as late as may be
+ *   FAKE_CUDA_FAIL         NAME:N or NAME:N=STATUS: the N-th call of NAME fails
+ *   FAKE_CUDNN_VERSION     91900
+ *   FAKE_CUDNN_WORKSPACE   bytes that every plan says it wants         0
+ *   FAKE_CUBLAS_VERSION    130100 */
+#ifndef AMPCC_TESTS_FAKE_H
+#define AMPCC_TESTS_FAKE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a cudaStream_t points to. Libraries have no other way to the fake cudart, which is inside
+ * the program. */
+typedef struct FakeStream FakeStream;
+typedef void FakeWork(void *data);
+struct FakeStream {
+  /* Does `work` with a copy of `bytes` at `data`, when the stream gets to it. */
+  void (*add)(FakeStream *stream, FakeWork *work, const void *data, size_t bytes);
+};
+
+static inline long long fake_number(const char *name, long long otherwise) {
+  const char *text = getenv(name);
+  return text && *text ? atoll(text) : otherwise;
+}
+
+/* Called first in each function, with a counter of that function's own: its status if this is the
+ * call that is to fail, else 0. */
+static inline int fake_failure(const char *function, int *calls, int status) {
+  const char *text = getenv("FAKE_CUDA_FAIL");
+  size_t n = strlen(function);
+  ++*calls;
+  if (!text || strncmp(text, function, n) != 0 || text[n] != ':')
+    return 0;
+  const char *other = strchr(text, '=');
+  return atoi(text + n + 1) != *calls ? 0 : other ? atoi(other + 1) : status;
+}
+#define FAKE_FAILS(type, status)                                                                   \
+  do {                                                                                             \
+    static int calls_;                                                                             \
+    int failure_ = fake_failure(__func__, &calls_, status);                                        \
+    if (failure_)                                                                                  \
+      return (type)failure_;                                                                       \
+  } while (0)
+
+#endif

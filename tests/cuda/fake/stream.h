@@ -1,0 +1,23 @@
+/* Streams of the fake cudart. Work waits in them until somebody waits for it: so what a program
+ * forgets to wait for has not happened yet. */
+#ifndef AMPCC_TESTS_FAKE_STREAM_H
+#define AMPCC_TESTS_FAKE_STREAM_H
+
+#include "fake.h"
+
+#include <cuda_runtime_api.h>
+
+/* Runs everything that was added to any stream. */
+void stream_drain_all(void);
+void stream_add(cudaStream_t stream, FakeWork *work, const void *data, size_t bytes);
+int stream_is_capturing(void); /* any */
+
+/* memory.c: device memory can be touched only while work runs. */
+void memory_open(void);
+void memory_close(void);
+void memory_each(void (*call)(void *at, size_t bytes)); /* block of it */
+/* The first failure of work: every later call returns it. */
+extern cudaError_t fake_sticky;
+void fake_fault(const char *why, cudaError_t status);
+
+#endif

@@ -64,11 +64,9 @@ static bool choose_units(Build *b, const ProgramPart *part, int n_parts) {
 }
 
 static bool open_places(Build *b) {
-  const char *tmp = getenv("TMPDIR");
-  char *folder = arena_printf(b->arena, "%s/ampcc-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-  if (!mkdtemp(folder))
-    return fail("make a temporary folder", folder);
-  b->folder = folder;
+  b->folder = scratch_folder(b->arena, "ampcc");
+  if (!b->folder)
+    return false;
   struct stat st;
   const char *output = b->options->output;
   if (stat(output, &st) == 0 && !S_ISREG(st.st_mode)) {

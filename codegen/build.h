@@ -13,6 +13,8 @@ extern const char *const build_flags[];
  * the one that belongs to the running ampcc. NULL after one line on stderr. */
 const char *resource_find(Arena *arena, const char *wanted);
 
+/* spawn.c: a new folder PREFIX-XXXXXX under $TMPDIR, else /tmp. NULL after one line on stderr. */
+const char *scratch_folder(Arena *arena, const char *prefix);
 /* spawn.c: commands without a shell. Arguments end in NULL. */
 typedef struct Command {
   const char *const *argv;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +32,15 @@ void spawn_end(void) {
   sigaction(SIGTERM, &old_term, NULL);
   if (caught)
     raise(caught);
+}
+
+const char *scratch_folder(Arena *arena, const char *prefix) {
+  const char *tmp = getenv("TMPDIR");
+  char *folder = arena_printf(arena, "%s/%s-XXXXXX", tmp && *tmp ? tmp : "/tmp", prefix);
+  if (mkdtemp(folder))
+    return folder;
+  fprintf(stderr, "ampcc: cannot make a temporary folder %s: %s\n", folder, strerror(errno));
+  return NULL;
 }
 
 static int start(Command *command) {

@@ -5,9 +5,7 @@
 #include "frontend/compile.h"
 #include "frontend/output.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -124,18 +122,7 @@ static bool build_step(const Certifying *c) {
   return build_program(&(ProgramPart){c->module, &backend_cpu}, 1, &codegen) == 0;
 }
 
-static bool open_folder(Certifying *c) {
-  const char *tmp = getenv("TMPDIR");
-  char *folder = arena_printf(c->arena, "%s/ampcc-certify-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-  if (mkdtemp(folder)) {
-    c->folder = folder;
-    return true;
-  }
-  fprintf(stderr, "ampcc: cannot make a temporary folder %s: %s\n", folder, strerror(errno));
-  return false;
-}
-
-static void close_folder(const Certifying *c) {
+static void remove_folder(const Certifying *c) {
   static const char *const made[] = {"step", "dump", "log"};
   for (size_t i = 0; i < sizeof made / sizeof *made; i++)
     unlink(file_of(c, made[i]));
@@ -209,9 +196,10 @@ int certify_run(Arena *arena, const Options *options, int64_t own_batch, Diag *d
   Certifying c = {.arena = arena, .options = options, .diag = diag, .own_batch = own_batch};
   if (!make_modules(&c))
     return INPUT;
-  if (!open_folder(&c))
+  c.folder = scratch_folder(arena, "ampcc-certify");
+  if (!c.folder)
     return ENVIRONMENT;
   int status = run_and_report(&c);
-  close_folder(&c);
+  remove_folder(&c);
   return status;
 }

@@ -49,9 +49,9 @@ static void declare_splat(Writer *w, int i) {
   const char *type = held_type(in->dtype);
   text_format(&w->head, "  const %s k%d = ", type, i);
   if (is_low(in->dtype))
-    text_format(&w->head, "amp_round_%s((float)a->f[%d]);\n", low_name(in->dtype), in->extra);
+    text_format(&w->head, "amp_round_%s((float)f[%d]);\n", low_name(in->dtype), in->extra);
   else
-    text_format(&w->head, "(%s)a->f[%d];\n", type, in->extra);
+    text_format(&w->head, "(%s)f[%d];\n", type, in->extra);
 }
 
 static void declare_scalar(Writer *w, int i) {
@@ -145,7 +145,7 @@ static void finish_sums(Writer *w, const Node *node, int first) {
   if (node->op == OP_BN_STATS) {
     int m = loop_number(w->plan, (double)(w->plan->total / w->plan->channels));
     text_format(&w->tail,
-                "    amp_bn_stats(sum[%d * C + c], sum[%d * C + c], a->f[%d], &%s, &%s);\n", first,
+                "    amp_bn_stats(sum[%d * C + c], sum[%d * C + c], f[%d], &%s, &%s);\n", first,
                 first + 1, m, v0, result_name(w->plan, node, 1));
     return;
   }
@@ -269,6 +269,8 @@ static void write_function(Writer *w, Text *out) {
   if (sums)
     text_add(out, "  const int64_t C = grid->channels;\n"
                   "  double *sum = (double *)(void *)(run->arena + a->scratch);\n");
+  if (w->plan->n_numbers)
+    text_add(out, "  const double *const f = a->f;\n");
   text_add(out, text_get(&w->head));
   if (w->plan->total == 1 && !sums)
     write_single(w, out);

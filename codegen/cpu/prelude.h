@@ -7,31 +7,13 @@
 #ifndef AMP_PRELUDE_H
 #define AMP_PRELUDE_H
 
+#include "codegen/cpu/machine.h"
 #include "codegen/loop/args.h"
-
-/* Not inlined: they work on whole blocks or are rare, and the compiler's time counts. */
-#ifdef __clang__
-#define AMP_FN static __attribute__((noinline, unused))
-#else
-#define AMP_FN static __attribute__((noinline, noclone, unused))
-#endif
-#define AMP_INLINE static inline __attribute__((always_inline, unused))
-#define AMP_STR(x) #x
-/* Iterations touch distinct elements: an output may lie exactly where an operand lies. */
-#define AMP_SIMD _Pragma("omp simd")
-/* Chunks share no output, so any schedule gives the same bits; static keeps caches warm. */
-#define AMP_PARALLEL(n) _Pragma(AMP_STR(omp parallel for schedule(static) if ((n) > 1)))
+#include "codegen/loop/prelude_half.h"
 
 /* A block has up to AMP_WIDTH elements. Its buffers are longer: at a distance of exactly 4096 bytes
  * the CPU takes a load from one for the store to another and waits. */
 enum { AMP_WIDTH = 1024, AMP_BUFFER = AMP_WIDTH + 24, AMP_RUN = 32 };
-
-double exp(double);
-double log(double);
-double cos(double);
-double sqrt(double);
-double pow(double, double);
-float sqrtf(float);
 
 /* ---- where operands lie ---- */
 
@@ -78,62 +60,7 @@ AMP_INLINE int amp_run_ends(const AmpChunk *at, int64_t b) {
   return (b - at->first) % AMP_RUN == 0 || b + 2 >= at->last;
 }
 
-/* ---- 16-bit floats ---- */
-
-AMP_INLINE uint32_t amp_bits(float x) {
-  uint32_t u;
-  __builtin_memcpy(&u, &x, sizeof u);
-  return u;
-}
-
-AMP_INLINE float amp_float(uint32_t u) {
-  float x;
-  __builtin_memcpy(&x, &u, sizeof x);
-  return x;
-}
-
-/* Nearest even; what overflows becomes Inf, NaN stays (quiet). */
-AMP_INLINE float amp_round_bf16(float x) {
-  uint32_t u = amp_bits(x), nan = u | 0x400000u;
-  uint32_t r = u + 0x7fffu + ((u >> 16) & 1u);
-  return amp_float((x != x ? nan : r) & 0xffff0000u);
-}
-
-/* Adding and taking away 2^13 times x's power of two rounds to 11 bits (below 2^-14 to steps of
- * 2^-24); what reaches 2^16 then overflows in the two products. The sign is put back for results of
- * 0. */
-AMP_INLINE float amp_round_f16(float x) {
-  uint32_t u = amp_bits(x), sign = u & 0x80000000u, e = u & 0x7f800000u;
-  e = e < 0x38800000u ? 0x38800000u : e;
-  e = e > 0x48000000u ? 0x48000000u : e;
-  float big = amp_float((e + (13u << 23)) | sign);
-  float r = (x + big - big) * 0x1p112f * 0x1p-112f;
-  return amp_float(amp_bits(r) | sign);
-}
-
-AMP_INLINE uint16_t amp_to_bf16(float x) {
-  return (uint16_t)(amp_bits(amp_round_bf16(x)) >> 16);
-}
-AMP_INLINE float amp_from_bf16(uint16_t h) {
-  return amp_float((uint32_t)h << 16);
-}
-
-/* Of a float that f16 can hold: its bits. */
-AMP_INLINE uint16_t amp_to_f16(float x) {
-  uint32_t u = amp_bits(amp_round_f16(x)), a = u & 0x7fffffffu;
-  uint32_t h = (a >> 13) - (112u << 10);
-  h = a < 0x38800000u ? amp_bits(amp_float(a) + 0.5f) & 0x3ffu : h; /* units of 2^-24 */
-  h = a >= 0x7f800000u ? 0x7c00u | ((a >> 13) & 0x3ffu) : h;
-  return (uint16_t)(h | (u >> 31 << 15));
-}
-
-AMP_INLINE float amp_from_f16(uint16_t h) {
-  uint32_t a = h & 0x7fffu;
-  uint32_t u = amp_bits(amp_float(a << 13) * 0x1p112f);
-  u = a >= 0x7c00u ? 0x7f800000u | a << 13 : u;
-  u = a > 0x7c00u ? u | 0x400000u : u;
-  return amp_float(u | (uint32_t)(h >> 15) << 31);
-}
+/* ---- blocks of 16-bit floats ---- */
 
 /* dst and src never overlap: dst or src is a local buffer. */
 AMP_FN void amp_load_f32(float *restrict dst, const float *restrict src, int n) {

@@ -65,7 +65,8 @@ static void emit_sum(Emitter *emit, const Node *node, const char *name, KernelCa
 }
 
 /* The field `of`: a list of the operands from `first` on. */
-static const char *many_args(Emitter *emit, const Node *node, int first, const char *name) {
+static const char *many_args(Emitter *emit, const Kernel *kernel, int first, const char *name) {
+  const Node *node = kernel->node[0];
   int n = node->n_args - first;
   AmpTensor *list = arena_alloc(emit->arena, (size_t)n * sizeof *list);
   for (int k = 0; k < n; k++) {
@@ -73,21 +74,27 @@ static const char *many_args(Emitter *emit, const Node *node, int first, const c
     const char *owner = arena_printf(emit->arena, "%s_x%d", name, k);
     list[k] = (AmpTensor){ref_read(emit, value, owner), type_count(value->type)};
   }
-  AmpRef at = ref_list(emit, list, n, arena_printf(emit->arena, "%s_x", name));
-  return arena_printf(emit->arena, ".of = {.list = %s, .n = %d}", ref_text(emit->arena, at), n);
+  AmpMany of = {.list = ref_list(emit, list, n, arena_printf(emit->arena, "%s_x", name)), .n = n};
+  if (emit->constants)
+    many_cut(emit, list, n, kernel_scratch(kernel), &of);
+  return many_text(emit->arena, &of);
 }
 
-static void emit_all_finite(Emitter *emit, const Node *node, const char *name, KernelCall *call) {
-  const char *of = many_args(emit, node, 0, name);
-  fprintf(emit->tables, "static const AmpFinite %s = {%s, .out = %s};\n", name, of,
+static void emit_all_finite(Emitter *emit, const Kernel *kernel, const char *name,
+                            KernelCall *call) {
+  const Node *node = kernel->node[0];
+  const char *of = many_args(emit, kernel, 0, name);
+  fprintf(emit->tables, "static const AmpFinite %s = {.of = %s, .out = %s};\n", name, of,
           ref_text(emit->arena, ref_result(node->result[0])));
   call->function = "amp_all_finite";
 }
 
-static void emit_clip_norm(Emitter *emit, const Node *node, const char *name, KernelCall *call) {
+static void emit_clip_norm(Emitter *emit, const Kernel *kernel, const char *name,
+                           KernelCall *call) {
+  const Node *node = kernel->node[0];
   AmpRef inv = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_inv", name));
-  const char *of = many_args(emit, node, 1, name);
-  fprintf(emit->tables, "static const AmpClipNorm %s = {%s, %s, {%s, %s}, %a};\n", name, of,
+  const char *of = many_args(emit, kernel, 1, name);
+  fprintf(emit->tables, "static const AmpClipNorm %s = {.of = %s, %s, {%s, %s}, %a};\n", name, of,
           ref_text(emit->arena, inv), ref_text(emit->arena, ref_result(node->result[0])),
           ref_text(emit->arena, ref_result(node->result[1])), attr_float(node, ATTR_CLIP, 0));
   call->function = "amp_clip_norm";
@@ -98,9 +105,9 @@ void reduce_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const char *name = args_name(emit, kernel);
   const Node *node = kernel->node[0];
   if (node->op == OP_ALL_FINITE)
-    emit_all_finite(emit, node, name, call);
+    emit_all_finite(emit, kernel, name, call);
   else if (node->op == OP_CLIP_NORM)
-    emit_clip_norm(emit, node, name, call);
+    emit_clip_norm(emit, kernel, name, call);
   else
     emit_sum(emit, node, name, call);
   call->args = arena_printf(emit->arena, "&%s", name);

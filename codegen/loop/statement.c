@@ -90,7 +90,7 @@ static void write_statement(LoopPlan *plan, LoopSpelling *spelling, Text *to, co
     else if (mark == '^')
       text_add(to, result_name(plan, node, *s++ - '0'));
     else if (mark == '#')
-      text_format(to, "a->f[%d]", loop_number(plan, attr_number(node, scan_attr(plan->arena, &s))));
+      text_format(to, "f[%d]", loop_number(plan, attr_number(node, scan_attr(plan->arena, &s))));
     else
       text_format(to, "%c", mark);
   }

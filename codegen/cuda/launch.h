@@ -1,0 +1,25 @@
+/* What the files that turn kernels into launches share. */
+#ifndef AMPCC_CODEGEN_CUDA_LAUNCH_H
+#define AMPCC_CODEGEN_CUDA_LAUNCH_H
+
+#include "codegen/cuda/cuda.h"
+#include "codegen/loop/loop.h"
+
+enum { LAUNCH_THREADS = 256, LAUNCH_WARP = 32 }; /* AMP_THREADS, AMP_WARP of prelude.h */
+
+/* Appends a launch of `function` with `blocks` blocks across and `down` down. */
+void launch_add(Emitter *emit, const Kernel *kernel, const char *function, const char *args,
+                int64_t blocks, int64_t down, LaunchList *out);
+/* The kernel that is one call of a function of the prelude: `call` in a body with `shared`. */
+const char *launch_wrap(Emitter *emit, const char *stem, const char *args_type, const char *shared,
+                        const char *call);
+
+/* launch_table.c: ROW, REDUCE, POOL */
+void launch_row(Emitter *emit, const Kernel *kernel, LaunchList *out);
+void launch_reduce(Emitter *emit, const Kernel *kernel, LaunchList *out);
+void launch_pool(Emitter *emit, const Kernel *kernel, LaunchList *out);
+/* launch_opt.c: `n` kernels of one op at once, each over its own parameter */
+void launch_opt(Emitter *emit, const Kernel *kernel, int n, LaunchList *out);
+int64_t launch_opt_workspace(const Node *node);
+
+#endif

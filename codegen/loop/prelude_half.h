@@ -1,0 +1,52 @@
+/* 16-bit floats, one number at a time. Part of the prelude of every target, behind its machine.h;
+ * one that has instructions for them defines AMP_HAVE_HALF and its own. */
+#ifndef AMP_PRELUDE_HALF_H
+#define AMP_PRELUDE_HALF_H
+
+#ifndef AMP_HAVE_HALF
+
+/* Nearest even; what overflows becomes Inf, NaN stays (quiet). */
+AMP_INLINE float amp_round_bf16(float x) {
+  uint32_t u = amp_bits(x), nan = u | 0x400000u;
+  uint32_t r = u + 0x7fffu + ((u >> 16) & 1u);
+  return amp_float((x != x ? nan : r) & 0xffff0000u);
+}
+
+/* Adding and taking away 2^13 times x's power of two rounds to 11 bits (below 2^-14 to steps of
+ * 2^-24); what reaches 2^16 then overflows in the two products. The sign is put back for results of
+ * 0. */
+AMP_INLINE float amp_round_f16(float x) {
+  uint32_t u = amp_bits(x), sign = u & 0x80000000u, e = u & 0x7f800000u;
+  e = e < 0x38800000u ? 0x38800000u : e;
+  e = e > 0x48000000u ? 0x48000000u : e;
+  float big = amp_float((e + (13u << 23)) | sign);
+  float r = (x + big - big) * 0x1p112f * 0x1p-112f;
+  return amp_float(amp_bits(r) | sign);
+}
+
+AMP_INLINE uint16_t amp_to_bf16(float x) {
+  return (uint16_t)(amp_bits(amp_round_bf16(x)) >> 16);
+}
+AMP_INLINE float amp_from_bf16(uint16_t h) {
+  return amp_float((uint32_t)h << 16);
+}
+
+/* Of a float that f16 can hold: its bits. */
+AMP_INLINE uint16_t amp_to_f16(float x) {
+  uint32_t u = amp_bits(amp_round_f16(x)), a = u & 0x7fffffffu;
+  uint32_t h = (a >> 13) - (112u << 10);
+  h = a < 0x38800000u ? amp_bits(amp_float(a) + 0.5f) & 0x3ffu : h; /* units of 2^-24 */
+  h = a >= 0x7f800000u ? 0x7c00u | ((a >> 13) & 0x3ffu) : h;
+  return (uint16_t)(h | (u >> 31 << 15));
+}
+
+AMP_INLINE float amp_from_f16(uint16_t h) {
+  uint32_t a = h & 0x7fffu;
+  uint32_t u = amp_bits(amp_float(a << 13) * 0x1p112f);
+  u = a >= 0x7c00u ? 0x7f800000u | a << 13 : u;
+  u = a > 0x7c00u ? u | 0x400000u : u;
+  return amp_float(u | (uint32_t)(h >> 15) << 31);
+}
+
+#endif
+#endif

@@ -36,9 +36,10 @@ static void *handle;
 
 static bool is_elf(const unsigned char *image) {
   Elf64_Ehdr head;
+  if (memcmp(image, ELFMAG, SELFMAG) != 0)
+    return false;
   memcpy(&head, image, sizeof head);
-  return memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_machine == EM_CUDA_MACHINE &&
-         head.e_shentsize == sizeof(Elf64_Shdr);
+  return head.e_machine == EM_CUDA_MACHINE && head.e_shentsize == sizeof(Elf64_Shdr);
 }
 
 static Elf64_Shdr section(const unsigned char *image, int i) {

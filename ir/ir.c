@@ -8,8 +8,8 @@
 #include <string.h>
 
 const DTypeInfo dtype_info[DT_COUNT] = {
-#define DTYPE(id, name, bytes, is_float, low, safetensors)                                         \
-  [DT_##id] = {name, bytes, is_float, low, safetensors},
+#define DTYPE(id, name, bytes, is_float, low, safetensors, flag)                                   \
+  [DT_##id] = {name, bytes, is_float, low, safetensors, flag},
 #include "ir/dtypes.def"
 };
 

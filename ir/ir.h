@@ -18,7 +18,7 @@ enum { MAX_DIM = 1 << 28 };                 /* cap of one dimension, checked on 
 #define MAX_TENSOR_BYTES (INT64_C(1) << 40) /* cap of one tensor                       */
 
 typedef enum DType {
-#define DTYPE(id, name, bytes, is_float, low, safetensors) DT_##id,
+#define DTYPE(id, name, bytes, is_float, low, safetensors, flag) DT_##id,
 #include "ir/dtypes.def"
   DT_COUNT
 } DType;
@@ -155,6 +155,7 @@ typedef struct DTypeInfo {
   int bytes;
   bool is_float, low;
   const char *safetensors;
+  const char *flag; /* --dtype=; NULL: no program computes in it */
 } DTypeInfo;
 extern const DTypeInfo dtype_info[DT_COUNT];
 extern const char *const stage_name[STAGE_COUNT];

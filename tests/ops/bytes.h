@@ -1,0 +1,20 @@
+/* Numbers of the evaluator as bytes of memory and back, independent of any compiler's conversions.
+ */
+#ifndef AMPCC_TESTS_OPS_BYTES_H
+#define AMPCC_TESTS_OPS_BYTES_H
+
+#include "ir/eval/eval.h"
+#include "runtime/amprt.h"
+
+/* Values must be of the tensor's dtype already; little-endian. */
+void tensor_encode(const EvalTensor *t, unsigned char *to);
+void tensor_decode(const unsigned char *from, EvalTensor *t);
+
+/* What a graph of a program reads, from env to its two blocks; and what it leaves: outputs as
+ * "output:NAME", variables under their names. Variables that env does not have are left alone. */
+void blocks_load(const AmprtProgram *program, const AmprtGraph *graph, const AmprtRun *run,
+                 EvalEnv *env);
+void blocks_store(Arena *arena, const AmprtProgram *program, const AmprtGraph *graph,
+                  const AmprtRun *run, EvalEnv *env);
+
+#endif

@@ -26,8 +26,6 @@ static void print_program(const AmprtProgram *program) {
          (double)program->state_bytes / (1 << 20), (double)arena / (1 << 20));
   for (int i = 0; i < program->n_graphs; i++)
     printf("graph        @%s, %d kernels\n", program->graph[i].name, program->graph[i].n_kernels);
-  if (program->describe)
-    printf("runs on      %s\n", program->describe());
 }
 
 /* A text of AmprtProgram; see there. */
@@ -41,10 +39,13 @@ static void print_squeezed(const char *text) {
 
 static void print_about(const AmprtProgram *program, const AmprtPart *part, int n_parts) {
   print_program(program);
-  for (int i = 0; i < n_parts && n_parts > 1; i++) {
+  for (int i = 0; i < n_parts; i++) {
     char why[512] = "";
     bool fits = !part[i].fits || !part[i].fits(why, sizeof why);
-    printf("part         %s: %s\n", part[i].name, fits ? "runs here" : why);
+    const char *(*describe)(void) = part[i].program->describe;
+    if (fits && describe) /* of the part asked last */
+      snprintf(why, sizeof why, "%s", describe());
+    printf("%-12s %s\n", n_parts > 1 ? part[i].name : "runs on", fits && !*why ? "runs here" : why);
   }
 }
 

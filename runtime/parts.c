@@ -59,7 +59,10 @@ static void tell(const Choice *choice, const char *name) {
     fprintf(stderr, "%s: not %.*s\n", name, n, line);
     line += n + 1;
   }
-  fprintf(stderr, "%s: device %s\n", name, choice->part->name);
+  const AmprtProgram *program = choice->part->program;
+  bool describes = program->device && program->describe;
+  fprintf(stderr, "%s: device %s%s%s\n", name, choice->part->name, describes ? ": " : "",
+          describes ? program->describe() : "");
 }
 
 static AmprtStatus fail_all(const Choice *choice, AmprtError *error) {
@@ -87,7 +90,7 @@ static AmprtStatus run(const AmprtPart *part, int n_parts, const AmprtOptions *o
   choose(&choice, part, end, options->device);
   if (!choice.part)
     status = fail_all(&choice, error);
-  else if (n_parts > 1 && !options->quiet)
+  else if ((n_parts > 1 || choice.part->program->device) && !options->quiet)
     tell(&choice, name);
   if (choice.part)
     *exit_status = amprt_run(choice.part->program, options, name);

@@ -203,8 +203,8 @@ static void test_parts(void **state) {
   assert_said("--device: `cu` is none of this program's parts: cuda:sm_90, cuda:sm_80, "
               "cuda:sm_75, cpu");
   assert_int_equal(run_parts(both, 4, "--about"), 0);
-  assert_said("part         cuda:sm_90: no driver\n");
-  assert_said("part         cpu: runs here\n");
+  assert_said("cuda:sm_90   no driver\n");
+  assert_said("cpu          a toy\n");
   assert_int_equal(run_parts(both, 1, "--print-memory-plan"), 0); /* needs no such machine */
   assert_said("the    plan");
   assert_int_equal(run_parts(both + 3, 1, run), 0);

@@ -6,6 +6,7 @@
  *   FAKE_CUDA_DEVICES      how many GPUs                               1
  *   FAKE_CUDA_CAPABILITY   of the GPU                                  90
  *   FAKE_CUDA_MEMORY       bytes it has                                2147483648
+ *   FAKE_CUDA_USED         of those, by other programs                 0
  *   FAKE_CUDA_KERNELS      FILE.so, kernels made by tests/cuda/shim
  *   FAKE_CUDA_CHECK        every access of kernels that were compiled so is checked
  *   FAKE_CUDA_EAGER        streams run at once, not as late as may be

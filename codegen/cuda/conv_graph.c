@@ -1,48 +1,49 @@
-/* One operation graph per form of conv_forms.def. */
-#include "codegen/cuda/conv_graph.h"
-
-typedef struct Builder {
-  Draft *draft;
-  const ConvOp *op;
-  int64_t ho, wo;
-  cudnnDataType_t type; /* of activations and filters */
-  int64_t uid;          /* of the last tensor that lies in memory */
-  CudnnObject operation[16];
-  int n_operations;
-} Builder;
+/* The plain convolutions of conv_forms.def, and what the fused ones share with them. */
+#include "codegen/cuda/conv_build.h"
 
 static const cudnnDataType_t cudnn_type[] = {
     [CONV_F32] = CUDNN_DATA_FLOAT, [CONV_F16] = CUDNN_DATA_HALF, [CONV_BF16] = CUDNN_DATA_BFLOAT16};
 
 /* cuDNN names dimensions N,C,H,W whatever their order in memory: the strides say N,H,W,C. */
-static CudnnObject tensor(Builder *b, int64_t n, int64_t c, int64_t h, int64_t w,
-                          cudnnDataType_t type) {
+static CudnnObject tensor(ConvBuilder *b, const int64_t dim[4], cudnnDataType_t type,
+                          bool is_virtual) {
   Draft *d = b->draft;
+  int64_t uid = is_virtual ? VIRTUAL_UID + b->n_virtual++ : ++b->uid;
+  const int64_t stride[] = {dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]};
   CudnnObject object = draft_new(d, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  const int64_t dim[] = {n, c, h, w}, stride[] = {c * h * w, 1, w * c, c};
   draft_set(d, object, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
   draft_set(d, object, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dim);
   draft_set(d, object, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, stride);
-  draft_set_int(d, object, CUDNN_ATTR_TENSOR_UNIQUE_ID, ++b->uid);
+  draft_set_int(d, object, CUDNN_ATTR_TENSOR_UNIQUE_ID, uid);
   draft_set_int(d, object, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
+  draft_set(d, object, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
   draft_finish(d, object, "tensor");
   return object;
 }
 
-static CudnnObject tensor_x(Builder *b) {
-  return tensor(b, b->op->n, b->op->c, b->op->h, b->op->w, b->type);
+CudnnObject conv_x(ConvBuilder *b) {
+  return tensor(b, b->x, b->type, false);
 }
 
-static CudnnObject tensor_w(Builder *b) {
-  return tensor(b, b->op->k, b->op->c, b->op->r, b->op->s, b->type);
+CudnnObject conv_w(ConvBuilder *b) {
+  return tensor(b, b->w, b->type, false);
 }
 
-static CudnnObject tensor_y(Builder *b) {
-  return tensor(b, b->op->n, b->op->k, b->ho, b->wo, b->type);
+CudnnObject conv_y(ConvBuilder *b) {
+  return tensor(b, b->y, b->type, false);
+}
+
+CudnnObject conv_vector(ConvBuilder *b, int64_t n, cudnnDataType_t type) {
+  const int64_t dim[] = {1, n, 1, 1};
+  return tensor(b, dim, type, false);
+}
+
+CudnnObject conv_between(ConvBuilder *b) {
+  return tensor(b, b->x, CUDNN_DATA_FLOAT, true);
 }
 
 /* Stride and padding; sums in f32 whatever the type of the tensors. */
-static CudnnObject geometry(Builder *b) {
+static CudnnObject geometry(ConvBuilder *b) {
   Draft *d = b->draft;
   const int64_t *pad = b->op->pad, before[] = {pad[0], pad[2]}, after[] = {pad[1], pad[3]};
   const int64_t one[] = {1, 1};
@@ -89,12 +90,12 @@ static const ConvNames wgrad_names = {
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
 
-static void operation(Builder *b, CudnnObject object, const char *what) {
+void conv_operation(ConvBuilder *b, CudnnObject object, const char *what) {
   draft_finish(b->draft, object, what);
   b->operation[b->n_operations++] = object;
 }
 
-static void convolution(Builder *builder, const ConvNames *names, CudnnObject a, CudnnObject b,
+static void convolution(ConvBuilder *builder, const ConvNames *names, CudnnObject a, CudnnObject b,
                         CudnnObject out) {
   Draft *d = builder->draft;
   const double one = 1, zero = 0;
@@ -105,35 +106,55 @@ static void convolution(Builder *builder, const ConvNames *names, CudnnObject a,
   draft_set_object(d, object, names->out, out);
   draft_set(d, object, names->alpha, CUDNN_TYPE_DOUBLE, 1, &one);
   draft_set(d, object, names->beta, CUDNN_TYPE_DOUBLE, 1, &zero);
-  operation(builder, object, "operation");
+  conv_operation(builder, object, "convolution");
 }
 
-static void build_fprop(Builder *b) {
-  CudnnObject x = tensor_x(b), w = tensor_w(b), y = tensor_y(b);
+void conv_forward(ConvBuilder *b, CudnnObject x, CudnnObject w, CudnnObject y) {
   convolution(b, &fprop_names, x, w, y);
 }
 
-static void build_dgrad(Builder *b) {
-  CudnnObject dy = tensor_y(b), w = tensor_w(b), dx = tensor_x(b);
+void conv_backward_data(ConvBuilder *b, CudnnObject dy, CudnnObject w, CudnnObject dx) {
   convolution(b, &dgrad_names, dy, w, dx);
 }
 
-static void build_wgrad(Builder *b) {
-  CudnnObject x = tensor_x(b), dy = tensor_y(b), dw = tensor_w(b);
+void conv_backward_filter(ConvBuilder *b, CudnnObject x, CudnnObject dy, CudnnObject dw) {
   convolution(b, &wgrad_names, x, dy, dw);
 }
 
-static void (*const build[CONV_FORM_COUNT])(Builder *) = {
-#define CONV_FORM(id, name, build, operands) [CONV_##id] = build_##build,
+/* Tensors are made in the order of conv_forms.def: that numbers them. */
+
+void conv_build_fprop(ConvBuilder *b) {
+  CudnnObject x = conv_x(b), w = conv_w(b), y = conv_y(b);
+  conv_forward(b, x, w, y);
+}
+
+void conv_build_dgrad(ConvBuilder *b) {
+  CudnnObject dy = conv_y(b), w = conv_w(b), dx = conv_x(b);
+  conv_backward_data(b, dy, w, dx);
+}
+
+void conv_build_wgrad(ConvBuilder *b) {
+  CudnnObject x = conv_x(b), dy = conv_y(b), dw = conv_w(b);
+  conv_backward_filter(b, x, dy, dw);
+}
+
+static void (*const build[CONV_FORM_COUNT])(ConvBuilder *) = {
+#define CONV_FORM(id, name, build, operands) [CONV_##id] = conv_build_##build,
 #include "codegen/cuda/conv_forms.def"
 };
 
 CudnnObject conv_graph(Draft *draft, const ConvOp *op) {
-  Builder b = {.draft = draft, .op = op, .type = cudnn_type[op->dtype]};
-  if (!conv_output(op, &b.ho, &b.wo)) {
+  int64_t ho, wo;
+  if (!conv_output(op, &ho, &wo)) {
     draft_fail(draft, "no output", CUDNN_STATUS_BAD_PARAM);
     return NULL;
   }
+  ConvBuilder b = {.draft = draft,
+                   .op = op,
+                   .type = cudnn_type[op->dtype],
+                   .x = {op->n, op->c, op->h, op->w},
+                   .w = {op->k, op->c, op->r, op->s},
+                   .y = {op->n, op->k, ho, wo}};
   build[op->form](&b);
   CudnnObject graph = draft_new(draft, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   draft_set(draft, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,

@@ -17,6 +17,10 @@ typedef struct PlanText { /* all of CudaPlan, and what the choice was */
  * then its result. */
 ConvOp plan_op(const Node *node, bool tf32);
 
+/* Has cuDNN an engine for the op's form on the device, by the table plan_forms.def? Asks no
+ * library: for passes that choose what to fuse. */
+bool plan_exists(const ConvOp *op, const Device *device);
+
 /* The first `most` plans that suit (see conv_plans), best first, from the cache folder (NULL: none)
  * if they were made before. How many; 0 with one line in `error`: no library
  * (toolkit->cudnn_version is 0 then), or the reason why the device cannot run the op. Equal calls

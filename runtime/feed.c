@@ -162,7 +162,7 @@ static const AmprtBatch *next_fixed(AmprtFeed *feed) {
   uint64_t count = left < size ? left : size;
   feed->position += count;
   feed->fixed =
-      (AmprtBatch){feed->plan.set->batch_image, feed->plan.set->batch_label, (int64_t)count};
+      (AmprtBatch){feed->plan.set->batch_image, feed->plan.set->batch_label, (int64_t)count, true};
   return count ? &feed->fixed : NULL;
 }
 

@@ -25,6 +25,7 @@ typedef struct AmprtBatch {
   const float *image;   /* [batch_size, height, width, channels] */
   const int32_t *label; /* [batch_size] */
   int64_t count;
+  bool fixed; /* the stream has no other images and labels */
 } AmprtBatch;
 
 typedef struct AmprtFeed AmprtFeed;

@@ -8,8 +8,10 @@ typedef struct AmprtMachine {
   const AmprtProgram *program;
   AmprtRun run; /* with a device: copies of its blocks, of which only what was pulled is right */
   bool opened;  /* program->open has been called */
-  double **seconds; /* [graph][kernel], or NULL: no profile */
-  int64_t *runs;    /* [graph] */
+  double **seconds;       /* [graph][kernel], or NULL: no profile */
+  int64_t *runs;          /* [graph] */
+  const AmprtGraph *last; /* that was started, and its images if they were those of a fixed batch */
+  const float *last_image;
 } AmprtMachine;
 
 /* What the ports of a graph are filled with. */

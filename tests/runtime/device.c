@@ -17,6 +17,8 @@ static const AmprtProgram *program;
 static AmprtRun run;
 static Pending pending[AMPRT_AHEAD];
 static int n_pending;
+static void *last_input[MOST_INPUTS]; /* of the last start, in its graph's order */
+static int last_graph;
 static unsigned char kept[AMPRT_AHEAD][AMPRT_MAX_WATCHED][8]; /* oldest first */
 static int n_kept;
 static struct {
@@ -97,10 +99,18 @@ static void do_all_but(int n) {
     do_oldest();
 }
 
+static void forget_inputs(void) {
+  for (int i = 0; i < MOST_INPUTS; i++) {
+    free(last_input[i]);
+    last_input[i] = NULL;
+  }
+}
+
 static void close(void) {
   for (; n_pending; n_pending--)
     for (int i = 0; i < program->graph[pending[n_pending - 1].graph].n_inputs; i++)
       free(pending[n_pending - 1].input[i]);
+  forget_inputs();
   free(run.state);
   free(run.arena);
   run = (AmprtRun){0};
@@ -122,21 +132,37 @@ static int read(AmprtBlock block, uint64_t offset, void *to, uint64_t bytes) {
   return 0;
 }
 
+/* A copy in place of what is there; NULL: no memory. */
+static void *replace(void **at, const void *from, size_t bytes) {
+  void *copy = malloc(bytes + 1);
+  if (copy)
+    memcpy(copy, from, bytes);
+  free(*at);
+  return *at = copy;
+}
+
+static int take_input(int i, const AmprtPort *port, const void *from, void **to) {
+  size_t bytes = (size_t)amprt_port_elements(port) * amprt_dtype_size((AmprtDType)port->dtype);
+  if (!from && !last_input[i])
+    return fail("an input is to be as in a start that was not there");
+  *to = NULL;
+  if ((from && !replace(&last_input[i], from, bytes)) || !replace(to, last_input[i], bytes))
+    return fail("no memory");
+  return 0;
+}
+
 static int start(int graph, const void *const *inputs) {
   const AmprtGraph *g = &program->graph[graph];
   if (refuses("start"))
     return -1;
   do_all_but(AMPRT_AHEAD - 1);
   Pending *p = &pending[n_pending];
-  p->graph = graph;
-  for (int i = 0; i < g->n_inputs; i++) {
-    const AmprtPort *port = &g->input[i];
-    size_t bytes = (size_t)amprt_port_elements(port) * amprt_dtype_size((AmprtDType)port->dtype);
-    p->input[i] = malloc(bytes + 1);
-    if (!p->input[i])
-      return fail("no memory");
-    memcpy(p->input[i], inputs[i], bytes);
-  }
+  if (graph != last_graph)
+    forget_inputs();
+  p->graph = last_graph = graph;
+  for (int i = 0; i < g->n_inputs; i++)
+    if (take_input(i, &g->input[i], inputs[i], &p->input[i]))
+      return -1;
   n_pending++;
   do_all_but(test_device_lag);
   return 0;

@@ -59,24 +59,26 @@ static void test_ahead(void **state) {
   (void)state;
   static const struct {
     const char *flags, *last;
+    const AmprtProgram *program;
   } cases[] = {
-      {"", "ckpt-102"},
-      {"--checkpoint-every=7 --keep-checkpoints=0 --log-every=9", "ckpt-102"},
-      {"--max-train-steps=23 --log-every=4", "ckpt-23"},
-      {"--recompute-bn-stats=3 --epochs-between-evals=.5", "ckpt-102"},
-      {"--use-synthetic-data --synthetic-examples=50 --recompute-bn-stats=3", "ckpt-25"},
+      {"", "ckpt-102", &toy_fp16},
+      {"--checkpoint-every=7 --keep-checkpoints=0 --log-every=9", "ckpt-102", &toy_fp16},
+      {"--max-train-steps=23 --log-every=4", "ckpt-23", &toy_fp16},
+      {"--recompute-bn-stats=3 --epochs-between-evals=.5", "ckpt-102", &toy_fp16},
+      {"--use-synthetic-data --synthetic-examples=50 --learning-rate=1e-6 --recompute-bn-stats=3",
+       "ckpt-25", &toy_fp32},
   };
   static const int lags[] = {0, 1, 5, AMPRT_AHEAD - 1};
   char line[300], a[64], b[64];
   for (size_t f = 0; f < sizeof cases / sizeof *cases; f++) {
     on_device = false;
     snprintf(line, sizeof line, "--data-dir=$ --model-dir=$/h --clean -q %s", cases[f].flags);
-    run_status(&toy_fp16, line, 0);
+    run_status(cases[f].program, line, 0);
     on_device = true;
     for (size_t i = 0; i < sizeof lags / sizeof *lags; i++) {
       test_device_lag = lags[i];
       snprintf(line, sizeof line, "--data-dir=$ --model-dir=$/d --clean -q %s", cases[f].flags);
-      run_status(&toy_fp16, line, 0);
+      run_status(cases[f].program, line, 0);
       snprintf(a, sizeof a, "h/%s.safetensors", cases[f].last);
       snprintf(b, sizeof b, "d/%s.safetensors", cases[f].last);
       assert_same_file(in_scratch(a), in_scratch(b));

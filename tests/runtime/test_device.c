@@ -65,7 +65,8 @@ static void test_ahead(void **state) {
       {"--checkpoint-every=7 --keep-checkpoints=0 --log-every=9", "ckpt-102", &toy_fp16},
       {"--max-train-steps=23 --log-every=4", "ckpt-23", &toy_fp16},
       {"--recompute-bn-stats=3 --epochs-between-evals=.5", "ckpt-102", &toy_fp16},
-      {"--use-synthetic-data --synthetic-examples=50 --learning-rate=1e-6 --recompute-bn-stats=3",
+      {"--use-synthetic-data --synthetic-examples=50 --synthetic-mean=0.5 --synthetic-stddev=0.2 "
+       "--recompute-bn-stats=3",
        "ckpt-25", &toy_fp32},
   };
   static const int lags[] = {0, 1, 5, AMPRT_AHEAD - 1};

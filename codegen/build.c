@@ -17,8 +17,12 @@ typedef struct PartBuild { /* of one part */
   const ProgramPart *part;
   const char *text;
   Unit unit[MAX_UNITS];
-  const char *object[MAX_UNITS];
+  const char *object[MAX_UNITS + 1]; /* the last: the image's, or NULL */
   int n_units;
+  /* targets with a compiler of their own */
+  char *kernels; /* the text */
+  size_t kernels_size;
+  const char *code, *image; /* files: what it becomes, and that as C */
 } PartBuild;
 
 typedef struct Build {
@@ -56,7 +60,7 @@ static bool choose_units(Build *b, const ProgramPart *part, int n_parts) {
   for (int i = 0; i < n_parts; i++) {
     PartBuild *p = &b->part[i];
     p->part = &part[i];
-    p->n_units = part[i].backend->units(b->arena, b->options, p->unit);
+    p->n_units = part[i].backend->units(part[i].backend, b->arena, b->options, p->unit);
     if (!p->n_units)
       return false;
   }
@@ -82,16 +86,39 @@ static bool open_places(Build *b) {
   return true;
 }
 
+static bool close_file(FILE *out, const char *path) {
+  bool good = fflush(out) == 0 && !ferror(out);
+  if (!good)
+    fail("write", path);
+  return (fclose(out) == 0 || fail("write", path)) && good;
+}
+
+/* The kernels' text, for those who want to read it. */
+static bool keep_kernels(Build *b, const PartBuild *p) {
+  const char *path = file_of(b, arena_printf(b->arena, "%s.cu", p->part->backend->ident));
+  FILE *out = fopen(path, "w");
+  if (!out)
+    return fail("write", path);
+  fputs(p->kernels, out);
+  return close_file(out, path);
+}
+
 static bool write_text(Build *b, PartBuild *p) {
-  p->text = file_of(b, arena_printf(b->arena, "%s.c", p->part->backend->ident));
+  const char *ident = p->part->backend->ident;
+  bool apart = p->part->backend->compile_kernels != NULL;
+  p->text = file_of(b, arena_printf(b->arena, "%s.c", ident));
   FILE *out = fopen(p->text, "w");
   if (!out)
     return fail("write", p->text);
-  emit_c(p->part, b->options, out);
-  bool good = fflush(out) == 0 && !ferror(out);
-  if (!good)
-    fail("write", p->text);
-  return (fclose(out) == 0 || fail("write", p->text)) && good;
+  FILE *kernels = apart ? open_memstream(&p->kernels, &p->kernels_size) : NULL;
+  CHECK(kernels || !apart, "out of memory");
+  emit_c(p->part, b->options, out, kernels);
+  if (apart) {
+    fclose(kernels);
+    p->code = file_of(b, arena_printf(b->arena, "%s.cubin", ident));
+    p->image = file_of(b, arena_printf(b->arena, "%s_image.c", ident));
+  }
+  return close_file(out, p->text) && (!apart || !b->options->save_temps || keep_kernels(b, p));
 }
 
 typedef struct ArgList {
@@ -142,26 +169,69 @@ static const char *parts_macro(const Build *b) {
   return all;
 }
 
-static Command object_command(Build *b, PartBuild *p, int u) {
-  const Unit *unit = &p->unit[u];
-  ArgList *list = arena_new_of(b->arena, ArgList);
+static void args_object(Build *b, ArgList *list, const Unit *unit) {
   args_compiler(b, list);
   args_add(list, build_flags);
-  args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march), unit->define);
-  if (p == b->part && u == p->n_units - 1) /* main lies with the first part's tables */
-    args(list, parts_macro(b));
-  p->object[u] = file_of(b, arena_printf(b->arena, "%s.o", unit->name));
-  args(list, "-I", b->resource, "-o", p->object[u], p->text);
-  return (Command){list->arg, scratch_file(b, arena_printf(b->arena, "%s.log", unit->name)), 0};
+  args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march));
 }
 
+static Command object_command(Build *b, ArgList *list, const char *name, const char **object,
+                              const char *text) {
+  *object = file_of(b, arena_printf(b->arena, "%s.o", name));
+  args(list, "-I", b->resource, "-o", *object, text);
+  return (Command){.argv = list->arg,
+                   .log = scratch_file(b, arena_printf(b->arena, "%s.log", name))};
+}
+
+static Command unit_command(Build *b, PartBuild *p, int u) {
+  ArgList *list = arena_new_of(b->arena, ArgList);
+  args_object(b, list, &p->unit[u]);
+  args(list, p->unit[u].define);
+  if (p == b->part && u == p->n_units - 1) /* main lies with the first part's tables */
+    args(list, parts_macro(b));
+  return object_command(b, list, p->unit[u].name, &p->object[u], p->text);
+}
+
+static bool make_image(void *user) {
+  const PartBuild *p = user;
+  return p->part->backend->compile_kernels(p->part->backend, p->kernels, p->code, p->image);
+}
+
+/* The kernels' machine code, in a process of its own, and then its bytes as an object. */
+static Command image_command(Build *b, PartBuild *p) {
+  ArgList *list = arena_new_of(b->arena, ArgList);
+  const Unit *unit = &p->unit[p->n_units - 1];
+  args_object(b, list, unit);
+  Command command = object_command(b, list, arena_printf(b->arena, "%s_image", unit->name),
+                                   &p->object[p->n_units], p->image);
+  command.before = make_image;
+  command.user = p;
+  return command;
+}
+
+static bool check_images(const Build *b) {
+  for (int i = 0; i < b->n_parts; i++) {
+    const PartBuild *p = &b->part[i];
+    PartFigures figures = {0};
+    if (p->code && !p->part->backend->check_kernels(p->part->backend, p->code,
+                                                    p->part->figures ? p->part->figures : &figures))
+      return false;
+  }
+  return true;
+}
+
+/* The longest first. */
 static bool compile(Build *b) {
-  Command *command = arena_alloc(b->arena, (size_t)b->n_parts * MAX_UNITS * sizeof *command);
+  Command *command = arena_alloc(b->arena, (size_t)b->n_parts * (MAX_UNITS + 1) * sizeof *command);
   int n = 0;
   for (int i = 0; i < b->n_parts; i++)
+    if (b->part[i].kernels)
+      command[n++] = image_command(b, &b->part[i]);
+  for (int i = 0; i < b->n_parts; i++)
     for (int u = 0; u < b->part[i].n_units; u++)
-      command[n++] = object_command(b, &b->part[i], u);
-  return commands_run(command, n, "compiling the generated C", b->options->verbose);
+      command[n++] = unit_command(b, &b->part[i], u);
+  return commands_run(command, n, "compiling the generated C", b->options->verbose) &&
+         check_images(b);
 }
 
 /* Once, though several parts name it. */
@@ -175,22 +245,35 @@ static void args_library(const Build *b, ArgList *list, const char *name) {
   args(list, name);
 }
 
+static void args_objects(const Build *b, ArgList *list) {
+  for (int i = 0; i < b->n_parts; i++)
+    for (int u = 0; u <= MAX_UNITS && b->part[i].object[u]; u++)
+      args(list, b->part[i].object[u]);
+}
+
+static void args_libraries(const Build *b, ArgList *list) {
+  for (int i = 0; i < b->n_parts; i++)
+    for (const char *const *name = b->part[i].part->backend->libraries; *name; name++)
+      args_library(b, list, *name);
+  args(list, arena_printf(b->arena, "%s/libamprt.a", b->resource), "-lz", "-lm", "-lpthread");
+}
+
 static bool link_program(Build *b) {
   ArgList list = {0};
   args_compiler(b, &list);
-  args(&list, "-s", "-no-pie", "-Wl,--as-needed", "-Wl,--build-id=none", "-Wl,--gc-sections", "-o",
-       b->output);
+  if (b->options->object)
+    args(&list, "-r", "-nostdlib");
+  else
+    args(&list, "-s", "-no-pie", "-Wl,--as-needed", "-Wl,--gc-sections");
+  args(&list, "-Wl,--build-id=none", "-o", b->output);
 #ifdef AMPCC_SANITIZE
-  args(&list, "-fsanitize=" AMPCC_SANITIZE);
+  if (!b->options->object)
+    args(&list, "-fsanitize=" AMPCC_SANITIZE);
 #endif
-  for (int i = 0; i < b->n_parts; i++)
-    for (int u = 0; u < b->part[i].n_units; u++)
-      args(&list, b->part[i].object[u]);
-  for (int i = 0; i < b->n_parts; i++)
-    for (const char *const *name = b->part[i].part->backend->libraries; *name; name++)
-      args_library(b, &list, *name);
-  args(&list, arena_printf(b->arena, "%s/libamprt.a", b->resource), "-lz", "-lm", "-lpthread");
-  Command command = {list.arg, scratch_file(b, "link.log"), 0};
+  args_objects(b, &list);
+  if (!b->options->object)
+    args_libraries(b, &list);
+  Command command = {.argv = list.arg, .log = scratch_file(b, "link.log")};
   return commands_run(&command, 1, "linking the program", b->options->verbose);
 }
 
@@ -208,6 +291,8 @@ static void clean(const Build *b) {
     unlink(b->output);
   for (int i = 0; i < b->n_made; i++)
     unlink(b->made[i]);
+  for (int i = 0; i < b->n_parts; i++)
+    free(b->part[i].kernels);
   if (b->folder)
     rmdir(b->folder);
 }

@@ -20,9 +20,13 @@ typedef struct Command {
   const char *const *argv;
   const char *log; /* file for what it prints */
   int pid;
+  /* Run first in the new process; the command follows if it returns true, else what it printed is
+   * passed on. NULL: nothing. */
+  bool (*before)(void *user);
+  void *user;
 } Command;
 
-/* Runs all at once and waits for all. False after one line on stderr for the first that failed:
+/* Runs all, some at a time, and waits for all. False after one line on stderr for the first that failed:
  * `what` and the first line of its log that says `error`. */
 bool commands_run(Command *command, int n, const char *what, bool verbose);
 /* While a build is under way SIGINT and SIGTERM only end its commands; spawn_end sends again the

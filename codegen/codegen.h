@@ -13,6 +13,7 @@ typedef struct CodegenOptions {
   const char *save_temps; /* keep generated files, named after this prefix; or NULL */
   bool verbose;           /* print the commands run */
   bool time_report;       /* add emit, cc and ld to the time report */
+  bool object;            /* one object file instead of a program */
 } CodegenOptions;
 
 /* backend.h: a target as the code generator sees it. */
@@ -20,16 +21,45 @@ typedef struct Backend Backend;
 extern const Target target_cpu;   /* codegen/cpu/target.c */
 extern const Backend backend_cpu; /* codegen/cpu/backend.c */
 
+/* What a part consists of; filled while it is made. */
+typedef struct PartFigures {
+  int launches, functions, plans, products; /* CUDA: kernels a step, their texts, libraries' */
+  int spills;                               /* functions that keep registers in memory */
+  int64_t image_bytes;
+  double seconds; /* of this part alone, as if on one processor */
+} PartFigures;
+
 /* What a program holds for one target. */
 typedef struct ProgramPart {
   const Module *module; /* stage PLANNED, for the backend's target */
   const Backend *backend;
+  PartFigures *figures; /* may be NULL */
 } ProgramPart;
+
+/* The target of a GPU, with plans and kernels from the folder `cuda_path` of a toolkit (NULL: the
+ * usual one). With `ptx` the part also serves newer GPUs. NULL with one line in *error where there
+ * is no CUDA. codegen/cuda/backend.c or, without CUDA, missing.c */
+typedef struct CudaOptions {
+  const char *cuda_path, *cache_dir;
+  bool ptx;
+} CudaOptions;
+struct Device; /* codegen/cuda/device.h */
+const Backend *backend_cuda(Arena *arena, const struct Device *device, const CudaOptions *options,
+                            const char **error);
+const Target *backend_target(const Backend *backend);
+/* Reports what the backend's target cannot run, found out by the passes. An exit status. */
+int backend_report(const Backend *backend, Diag *diag);
 
 /* check.c: reports (E402) what the target cannot run; before the pipeline. */
 bool codegen_check(const Module *module, Diag *diag);
-/* emit_c.c: the program of one part as one C text (deterministic: no paths, no times). */
-void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out);
+/* emit_c.c: the program of one part as one C text (deterministic: no paths, no times), and the text
+ * of the kernels where the target has a compiler of its own (NULL: not wanted). */
+void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, FILE *kernels);
+/* One of its texts alone, or what they compile to. A C text is complete: with the machine code of
+ * the kernels. Returns 0, or 3 after one line on stderr. */
+typedef enum TextForm { TEXT_C, TEXT_KERNELS, TEXT_PTX, TEXT_CUBIN } TextForm;
+int emit_program_text(const ProgramPart *part, const CodegenOptions *options, TextForm form,
+                      FILE *out);
 /* emit_json.c, emit_dot.c: for tools and for people */
 void emit_json(const Module *module, FILE *out);
 void emit_dot(const Module *module, FILE *out);

@@ -18,6 +18,7 @@ typedef struct ProgramCode {
   const Module *module;
   const Backend *backend;
   const CodegenOptions *options;
+  PartFigures *figures;
   Emitter emit;
   GraphCode graph[MAX_GRAPHS];
   const char **function; /* every function that a kernel of the CPU calls, once */

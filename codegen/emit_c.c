@@ -6,20 +6,16 @@
 
 #include <stdlib.h>
 
-typedef struct Text { /* a stream into memory */
+typedef struct Stream { /* into memory */
   FILE *file;
-  char *text;
+  char *text; /* once it is closed */
   size_t size;
-} Text;
+} Stream;
+enum { TYPES, FUNCTIONS, TABLES, N_STREAMS };
 
-static void text_open(Text *t) {
-  t->file = open_memstream(&t->text, &t->size);
-  CHECK(t->file, "out of memory");
-}
-
-static const char *text_close(Text *t) {
-  fclose(t->file);
-  return t->text;
+static void stream_open(Stream *stream) {
+  stream->file = open_memstream(&stream->text, &stream->size);
+  CHECK(stream->file, "out of memory");
 }
 
 static GraphCode emit_graph(ProgramCode *program, const Graph *graph) {
@@ -43,27 +39,40 @@ static void write_head(const Backend *backend, FILE *out) {
   backend->emit_head(out);
 }
 
-void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out) {
-  const Module *module = part->module;
-  const Backend *backend = part->backend;
-  Text functions, tables;
-  text_open(&functions);
-  text_open(&tables);
-  ProgramCode program = {
-      .arena = module->arena, .module = module, .backend = backend, .options = options};
-  program.emit = (Emitter){.arena = module->arena,
-                           .module = module,
-                           .types = functions.file,
-                           .functions = functions.file,
-                           .tables = tables.file,
-                           .cache = function_cache_new(module->arena),
-                           .options = options};
-  for (int i = 0; i < module->n_graphs; i++)
-    program.graph[i] = emit_graph(&program, module->graph[i]);
+/* Opens the streams; functions that are C of the host have their types in front of each. */
+static void begin(ProgramCode *program, Stream stream[N_STREAMS], const ProgramPart *part) {
+  for (int i = 0; i < N_STREAMS; i++)
+    stream_open(&stream[i]);
+  Arena *arena = part->module->arena;
+  bool apart = part->backend->compile_kernels != NULL;
+  program->emit = (Emitter){.arena = arena,
+                            .module = part->module,
+                            .types = stream[apart ? TYPES : FUNCTIONS].file,
+                            .functions = stream[FUNCTIONS].file,
+                            .tables = stream[TABLES].file,
+                            .cache = function_cache_new(arena),
+                            .options = program->options,
+                            .target = part->backend->target,
+                            .constants = apart ? arena_new_of(arena, Bytes) : NULL};
+  for (int i = 0; i < part->module->n_graphs; i++)
+    program->graph[i] = emit_graph(program, part->module->graph[i]);
+  for (int i = 0; i < N_STREAMS; i++)
+    fclose(stream[i].file);
+}
 
+void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, FILE *kernels) {
+  const Backend *backend = part->backend;
+  PartFigures figures = {0};
+  Stream stream[N_STREAMS];
+  ProgramCode program = {.arena = part->module->arena,
+                         .module = part->module,
+                         .backend = backend,
+                         .options = options,
+                         .figures = part->figures ? part->figures : &figures};
+  begin(&program, stream, part);
   write_head(backend, out);
-  backend->emit_functions(&program, text_close(&functions), out);
-  fprintf(out, "#ifdef AMPCC_TABLES\n%s", text_close(&tables));
+  backend->emit_functions(&program, stream[TYPES].text, stream[FUNCTIONS].text, out, kernels);
+  fprintf(out, "#ifdef AMPCC_TABLES\n%s", stream[TABLES].text);
   backend->emit_hooks(&program, out);
   emit_tables(&program, out);
   emit_program(&program, out);
@@ -71,6 +80,33 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out) {
   fputs("#endif\n\n#ifdef AMPCC_PARTS\n", out);
   emit_main(out);
   fputs("#endif\n", out);
-  free(functions.text);
-  free(tables.text);
+  for (int i = 0; i < N_STREAMS; i++)
+    free(stream[i].text);
+}
+
+int emit_program_text(const ProgramPart *part, const CodegenOptions *options, TextForm form,
+                      FILE *out) {
+  const Backend *backend = part->backend;
+  bool apart = backend->compile_kernels != NULL, good = true;
+  Stream c, kernels;
+  stream_open(&c);
+  stream_open(&kernels);
+  emit_c(part, options, form == TEXT_C ? out : c.file, apart ? kernels.file : NULL);
+  fclose(c.file);
+  fclose(kernels.file);
+  if (form == TEXT_KERNELS)
+    fputs(kernels.text, out);
+  else if (apart)
+    good = backend->write_kernels(backend, kernels.text, form, out);
+  free(c.text);
+  free(kernels.text);
+  return good ? 0 : 3;
+}
+
+const Target *backend_target(const Backend *backend) {
+  return backend->target;
+}
+
+int backend_report(const Backend *backend, Diag *diag) {
+  return backend->report ? backend->report(backend, diag) : 0;
 }

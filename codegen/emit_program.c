@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *dtype_flag(DType dtype) {
-  return dtype == DT_F16 ? "fp16" : dtype == DT_BF16 ? "bf16" : "fp32";
-}
-
 static uint64_t hash_text(uint64_t hash, const char *text) {
   for (; *text; text++)
     hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
@@ -133,7 +129,7 @@ void emit_program(const ProgramCode *program, FILE *out) {
   write_text("model", module->recipe->name, out);
   write_text("version", "ampcc " AMPCC_VERSION, out);
   write_text("target", program->backend->target->name, out);
-  write_text("dtype", dtype_flag(program->options->compile->dtype), out);
+  write_text("dtype", dtype_info[program->options->compile->dtype].flag, out);
   write_text("fingerprint", fingerprint_of(program->arena, module), out);
   write_shape(module, out);
   fprintf(out,

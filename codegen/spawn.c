@@ -43,7 +43,34 @@ const char *scratch_folder(Arena *arena, const char *prefix) {
   return NULL;
 }
 
-static int start(Command *command) {
+enum {
+  NOT_READY = 125,   /* exit status: `before` failed */
+  FEWEST_AT_ONCE = 4 /* commands; as many as there are processors if that is more */
+};
+
+static _Noreturn void child(const Command *command) {
+  int in = open("/dev/null", O_RDONLY),
+      out = open(command->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
+  if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 ||
+      !command->before(command->user))
+    _exit(NOT_READY);
+  execvp(command->argv[0], (char *const *)command->argv);
+  fprintf(stderr, "ampcc: cannot run `%s`: %s\n", command->argv[0], strerror(errno));
+  _exit(NOT_READY);
+}
+
+static int start_after(Command *command) {
+  fflush(NULL); /* nothing may be written twice */
+  int pid = fork();
+  if (pid == 0)
+    child(command);
+  command->pid = pid < 0 ? 0 : pid;
+  return pid < 0 ? errno : 0;
+}
+
+static int start_plain(Command *command) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
   sigset_t defaults;
@@ -64,6 +91,19 @@ static int start(Command *command) {
   posix_spawnattr_destroy(&attr);
   command->pid = error ? 0 : pid;
   return error;
+}
+
+static int start(Command *command) {
+  return command->before ? start_after(command) : start_plain(command);
+}
+
+static void pass_on(const char *path) {
+  char line[600];
+  FILE *log = fopen(path, "r");
+  while (log && fgets(line, sizeof line, log))
+    fputs(line, stderr);
+  if (log)
+    fclose(log);
 }
 
 /* The first line of the log with "error" in it, else its first line. */
@@ -99,6 +139,10 @@ static bool finish(const Command *command, const char *what, bool quiet) {
     return true;
   if (quiet || caught)
     return false;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_READY && command->before) {
+    pass_on(command->log);
+    return false;
+  }
   char reason[300];
   log_reason(command->log, reason, sizeof reason);
   if (WIFSIGNALED(status))
@@ -112,18 +156,21 @@ static bool finish(const Command *command, const char *what, bool quiet) {
 }
 
 bool commands_run(Command *command, int n, const char *what, bool verbose) {
+  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  int most = cpus > FEWEST_AT_ONCE ? (int)cpus : FEWEST_AT_ONCE;
   bool good = true;
-  for (int i = 0; i < n; i++) {
+  for (int i = 0; i < n + most; i++) {
+    if (i >= most && command[i - most].pid)
+      good &= finish(&command[i - most], what, !good);
+    if (i >= n || !good || caught)
+      continue;
     if (verbose)
       print_command(&command[i]);
-    int error = good ? start(&command[i]) : 0;
+    int error = start(&command[i]);
     if (error)
       fprintf(stderr, "ampcc: %s: cannot run `%s`: %s; install gcc or name a compiler with --cc\n",
               what, command[i].argv[0], strerror(error));
     good &= error == 0;
   }
-  for (int i = 0; i < n; i++)
-    if (command[i].pid)
-      good &= finish(&command[i], what, !good);
   return good && !caught;
 }

@@ -1,9 +1,8 @@
 /* ampcc: model in, training program out. Exit status: 0 done, 1 the user's input, 2 usage, 3 the
  * environment, 70 a bug of ours. */
 #include "frontend/certify_run.h"
-#include "frontend/compile.h"
-#include "frontend/options.h"
 #include "frontend/output.h"
+#include "frontend/parts.h"
 #include "frontend/precision_file.h"
 #include "frontend/reproducer.h"
 #include "frontend/tf/compat.h"
@@ -14,15 +13,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+/* What --emit= means to code generation. */
+static const TextForm text_form[EMIT_COUNT] = {[EMIT_C] = TEXT_C,
+                                               [EMIT_CUDA] = TEXT_KERNELS,
+                                               [EMIT_PTX] = TEXT_PTX,
+                                               [EMIT_CUBIN] = TEXT_CUBIN};
 
 /* ---- the model ---- */
 
@@ -52,45 +50,51 @@ static bool print_reports(const Module *module, const Options *options, Diag *di
     emit_explain(module, out);
   else if (explain && !explain_text(module, *explain ? explain : NULL, out, diag))
     return false;
-  if (options->text[OPT_print_memory_plan])
-    memory_report(module, out);
-  if (options->text[OPT_print_traffic])
-    traffic_report(module, out);
   return true;
 }
 
-static void say_done(const Module *module, const Options *options) {
-  static const char *const dtype[] = {[DT_F32] = "fp32", [DT_F16] = "fp16", [DT_BF16] = "bf16"};
-  int64_t arena = 0;
-  for (int g = 0; g < module->n_graphs; g++)
-    if (module->graph[g]->arena_bytes > arena)
-      arena = module->graph[g]->arena_bytes;
-  fprintf(stderr, "ampcc: %s: %s, %s, batch %" PRId64 ", %.1f MB of variables, %.1f MB of arena\n",
-          options->output, module->recipe->name, dtype[options->compile.dtype],
-          module->recipe->batch_size, (double)module->state_bytes / 1e6, (double)arena / 1e6);
+/* What differs from target to target. */
+static void print_plans(const PartList *parts, const Options *options) {
+  FILE *out = strcmp(options->output, "-") ? stdout : stderr;
+  for (int i = 0; i < parts->n; i++) {
+    const ProgramPart *part = &parts->part[i];
+    bool plan = options->text[OPT_print_memory_plan], traffic = options->text[OPT_print_traffic];
+    if (parts->n > 1 && (plan || traffic))
+      fprintf(out, "%starget %s\n", i ? "\n" : "", backend_target(part->backend)->name);
+    if (plan)
+      memory_report(part->module, out);
+    if (traffic)
+      traffic_report(part->module, out);
+  }
 }
 
-static int emit_text(Arena *arena, const Module *module, const Options *options) {
+static void say_done(const PartList *parts, const Options *options) {
+  const Module *module = parts->part[0].module;
+  fprintf(stderr, "ampcc: %s: %s, %s, batch %" PRId64 "\n", options->output, module->recipe->name,
+          dtype_info[options->compile.dtype].flag, module->recipe->batch_size);
+  parts_print(parts, stderr);
+}
+
+static int emit_text(Arena *arena, const ProgramPart *part, const Options *options) {
   CodegenOptions codegen = compile_codegen(options);
   Output out;
+  int status = 0;
   if (!output_open(arena, options->output, &out))
     return EXIT_ENVIRONMENT;
   if (options->emit == EMIT_IR)
-    module_print(module, out.file);
+    module_print(part->module, out.file);
   else if (options->emit == EMIT_JSON)
-    emit_json(module, out.file);
+    emit_json(part->module, out.file);
   else if (options->emit == EMIT_DOT)
-    emit_dot(module, out.file);
+    emit_dot(part->module, out.file);
   else
-    emit_c(&(ProgramPart){module, &backend_cpu}, &codegen, out.file);
-  return output_close(&out) ? 0 : EXIT_ENVIRONMENT;
+    status = emit_program_text(part, &codegen, text_form[options->emit], out.file);
+  return output_close(&out) && !status ? 0 : EXIT_ENVIRONMENT;
 }
 
-static int emit(Arena *arena, const Module *module, const Options *options, Diag *diag) {
-  bool needs_plan = options->emit == EMIT_C || options->emit == EMIT_EXE ||
-                    options->text[OPT_print_memory_plan] != NULL ||
-                    options->text[OPT_print_traffic] != NULL || options->text[OPT_certify];
-  if (needs_plan && !compile_is_planned(module)) {
+static int emit(Arena *arena, const PartList *parts, const Options *options, Diag *diag) {
+  const Module *module = parts->part[0].module;
+  if (options_need_plan(options) && !compile_is_planned(module)) {
     diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
                "a program needs every pass up to plan-memory; --passes or --skip left some out");
     return EXIT_INPUT;
@@ -98,35 +102,33 @@ static int emit(Arena *arena, const Module *module, const Options *options, Diag
   precision_warn_casts(module, diag);
   if (!print_reports(module, options, diag) || diag->n_errors)
     return EXIT_INPUT;
+  print_plans(parts, options);
   int status = options->text[OPT_certify]
                    ? certify_run(arena, options, module->recipe->batch_size, diag)
                    : 0;
   if (status)
     return status;
-  if (options->emit != EMIT_EXE)
-    return emit_text(arena, module, options);
+  if (options->emit != EMIT_EXE && options->emit != EMIT_OBJ)
+    return emit_text(arena, &parts->part[0], options);
   CodegenOptions codegen = compile_codegen(options);
-  status = build_program(&(ProgramPart){module, &backend_cpu}, 1, &codegen);
+  status = build_program(parts->part, parts->n, &codegen);
   if (status == 0 && !options->text[OPT_quiet])
-    say_done(module, options);
+    say_done(parts, options);
   return status;
 }
 
 static int compile(Arena *arena, Options *options) {
   Diag diag = {.out = stderr, .warn = options->warn};
-  double start = now();
-  bool ready = load_rules(arena, options, &diag);
-  Module *module = ready ? compile_load(arena, options, &diag) : NULL;
-  double loaded = now();
-  reproducer_set_module(module);
-  int status = EXIT_INPUT;
-  if (module && compile_passes(module, options, &diag)) {
-    if (options->text[OPT_time_report]) {
-      fprintf(stderr, "%9.4f s  import\n", loaded - start);
-      pass_time_report(stderr);
-    }
-    status = emit(arena, module, options, &diag);
+  PartList *parts = arena_new_of(arena, PartList);
+  int status = load_rules(arena, options, &diag) ? parts_open(arena, options, parts) : EXIT_INPUT;
+  if (!status)
+    status = parts_compile(arena, options, parts, &diag);
+  if (!status && options->text[OPT_time_report]) {
+    fprintf(stderr, "%9.4f s  import\n", parts->load_seconds);
+    pass_time_report(stderr);
   }
+  if (!status)
+    status = emit(arena, parts, options, &diag);
   if (diag.n_errors > 1)
     fprintf(stderr, "%d errors\n", diag.n_errors);
   return status;
@@ -149,7 +151,7 @@ int main(int argc, char **argv) {
   } else {
     reproducer_install(&options);
     status = options.graphdef ? tf_compat(arena, &options) : compile(arena, &options);
-    reproducer_set_module(NULL);
+    reproducer_set_module(NULL, NULL);
   }
   arena_free(arena);
   return status;

@@ -77,7 +77,7 @@ static Module *compile_quietly(const Certifying *c, Options options) {
   options.text[OPT_print_before] = options.text[OPT_print_after] = NULL;
   options.text[OPT_time_report] = NULL;
   Module *module = compile_load(c->arena, &options, c->diag);
-  return module && compile_passes(module, &options, c->diag) ? module : NULL;
+  return module && compile_passes(module, &options, &target_cpu, c->diag) ? module : NULL;
 }
 
 static bool make_modules(Certifying *c) {
@@ -107,7 +107,7 @@ static bool run_step(const Certifying *c) {
                         "--threads=1",
                         "--quiet",
                         NULL};
-  Command command = {argv, file_of(c, "log"), 0};
+  Command command = {.argv = argv, .log = file_of(c, "log")};
   spawn_begin();
   bool good = commands_run(&command, 1, "running the step", c->options->text[OPT_verbose] != NULL);
   spawn_end();
@@ -119,7 +119,7 @@ static bool build_step(const Certifying *c) {
   codegen.output = file_of(c, "step");
   codegen.save_temps = NULL;
   codegen.time_report = false;
-  return build_program(&(ProgramPart){c->module, &backend_cpu}, 1, &codegen) == 0;
+  return build_program(&(ProgramPart){c->module, &backend_cpu, NULL}, 1, &codegen) == 0;
 }
 
 static void remove_folder(const Certifying *c) {
@@ -144,11 +144,16 @@ static bool write_json(const Certifying *c, const Certificate *certificate,
 }
 
 static int report(const Certifying *c, const Certificate *certificate) {
-  static const char *const dtype[] = {[DT_F32] = "fp32", [DT_F16] = "fp16", [DT_BF16] = "bf16"};
   double worst = certificate_worst(certificate), most = c->options->max_error;
-  const CertificateHead head = {
-      c->module->recipe->name,      dtype[c->options->compile.dtype], c->batch, c->own_batch, SEED,
-      c->chosen.compile.scale_init, c->options->compile.scale_init,   most};
+  const char *dtype = dtype_info[c->options->compile.dtype].flag;
+  const CertificateHead head = {c->module->recipe->name,
+                                dtype,
+                                c->batch,
+                                c->own_batch,
+                                SEED,
+                                c->chosen.compile.scale_init,
+                                c->options->compile.scale_init,
+                                most};
   if (!c->options->text[OPT_quiet])
     certificate_print(certificate, &head, strcmp(c->options->output, "-") ? stdout : stderr);
   if (!write_json(c, certificate, &head))

@@ -1,7 +1,5 @@
 #include "frontend/compile.h"
 
-#include "frontend/load.h"
-
 #include <string.h>
 
 /* --batch-norm-momentum, for models of any form. */
@@ -21,11 +19,18 @@ static void set_norm_momentum(Module *module, const Options *options, Diag *diag
 
 /* Does this run make a program? Single passes may be tried on what no target runs. */
 static bool makes_program(const Options *options) {
-  return !options->text[OPT_passes] || options->emit == EMIT_C || options->emit == EMIT_EXE;
+  return !options->text[OPT_passes] || options_need_plan(options);
 }
 
 Module *compile_load(Arena *arena, const Options *options, Diag *diag) {
-  Module *module = model_load(arena, options->model, options->overrides, diag);
+  Bytes bytes;
+  return file_read(arena, options->model, &bytes, diag)
+             ? compile_model(arena, options, &bytes, diag)
+             : NULL;
+}
+
+Module *compile_model(Arena *arena, const Options *options, const Bytes *bytes, Diag *diag) {
+  Module *module = model_load(arena, options->model, bytes, options->overrides, diag);
   if (!module)
     return NULL;
   set_norm_momentum(module, options, diag);
@@ -34,11 +39,11 @@ Module *compile_load(Arena *arena, const Options *options, Diag *diag) {
   return diag->n_errors == 0 ? module : NULL;
 }
 
-bool compile_passes(Module *module, const Options *options, Diag *diag) {
+bool compile_passes(Module *module, const Options *options, const Target *target, Diag *diag) {
   Arena *scratch = arena_new();
   PassContext context = {.module = module,
                          .options = &options->compile,
-                         .target = &target_cpu,
+                         .target = target,
                          .diag = diag,
                          .scratch = scratch};
   PassTrace trace = {.print_before = options->text[OPT_print_before],
@@ -66,5 +71,6 @@ CodegenOptions compile_codegen(const Options *options) {
                           .cc = options->text[OPT_cc],
                           .save_temps = temps && !*temps ? options->output : temps,
                           .verbose = options->text[OPT_verbose] != NULL,
-                          .time_report = options->text[OPT_time_report] != NULL};
+                          .time_report = options->text[OPT_time_report] != NULL,
+                          .object = options->emit == EMIT_OBJ};
 }

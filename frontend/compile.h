@@ -3,12 +3,15 @@
 #define AMPCC_FRONTEND_COMPILE_H
 
 #include "codegen/codegen.h"
+#include "frontend/load.h"
 #include "frontend/options.h"
 
 /* The model as the options have it; NULL after an error. */
 Module *compile_load(Arena *arena, const Options *options, Diag *diag);
+/* The same of its file's bytes. */
+Module *compile_model(Arena *arena, const Options *options, const Bytes *bytes, Diag *diag);
 /* The pipeline, or those passes that --passes and --skip leave; false after an error. */
-bool compile_passes(Module *module, const Options *options, Diag *diag);
+bool compile_passes(Module *module, const Options *options, const Target *target, Diag *diag);
 bool compile_is_planned(const Module *module);
 CodegenOptions compile_codegen(const Options *options);
 

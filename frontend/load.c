@@ -77,8 +77,11 @@ ModelForm model_form(const char *path, const char *bytes, size_t size) {
   static const struct {
     const char *ending;
     ModelForm form;
-  } known[] = {{".pb", MODEL_PB},          {".pbtxt", MODEL_PBTXT}, {".txtpb", MODEL_PBTXT},
-               {".textproto", MODEL_PBTXT}, {".amp", MODEL_AMP}};
+  } known[] = {{".pb", MODEL_PB},
+               {".pbtxt", MODEL_PBTXT},
+               {".txtpb", MODEL_PBTXT},
+               {".textproto", MODEL_PBTXT},
+               {".amp", MODEL_AMP}};
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
     if (ends_in(path, known[i].ending))
       return known[i].form;
@@ -157,12 +160,10 @@ Module *model_read(Arena *arena, const char *file, ModelForm form, const char *b
   return import_bytes(arena, file, (const uint8_t *)bytes, size, overrides, diag);
 }
 
-Module *model_load(Arena *arena, const char *path, Overrides overrides, Diag *diag) {
-  Bytes bytes;
-  if (!file_read(arena, path, &bytes, diag))
-    return NULL;
-  const char *text = (const char *)bytes.at;
-  size_t size = (size_t)bytes.len;
+Module *model_load(Arena *arena, const char *path, const Bytes *bytes, Overrides overrides,
+                   Diag *diag) {
+  const char *text = (const char *)bytes->at;
+  size_t size = (size_t)bytes->len;
   return model_read(arena, strcmp(path, "-") ? path : "<stdin>", model_form(path, text, size), text,
                     size, overrides, diag);
 }

@@ -11,10 +11,11 @@ typedef enum ModelForm { MODEL_PB, MODEL_PBTXT, MODEL_AMP } ModelForm;
 bool file_read(Arena *arena, const char *path, Bytes *out, Diag *diag);
 /* By the file's ending, else by its first bytes. */
 ModelForm model_form(const char *path, const char *bytes, size_t size);
-/* `path` may be "-" for standard input. NULL after reporting at least one error through diag;
- * sets diag->source for text forms. */
-Module *model_load(Arena *arena, const char *path, Overrides overrides, Diag *diag);
-/* The same for a file in memory; `bytes[size]` is NUL. */
+/* What file_read gave of that path. NULL after reporting at least one error through diag; sets
+ * diag->source for text forms. */
+Module *model_load(Arena *arena, const char *path, const Bytes *bytes, Overrides overrides,
+                   Diag *diag);
+/* The same for a form that is known; `bytes[size]` is NUL. */
 Module *model_read(Arena *arena, const char *file, ModelForm form, const char *bytes, size_t size,
                    Overrides overrides, Diag *diag);
 

@@ -13,7 +13,13 @@ typedef enum OptionId {
 } OptionId;
 
 typedef enum OptionGroup {
-  GROUP_OUTPUT, GROUP_PROGRAM, GROUP_PASSES, GROUP_REPORTS, GROUP_GRAPHDEF, GROUP_TOOLS, GROUP_COUNT
+  GROUP_OUTPUT,
+  GROUP_PROGRAM,
+  GROUP_PASSES,
+  GROUP_REPORTS,
+  GROUP_GRAPHDEF,
+  GROUP_TOOLS,
+  GROUP_COUNT
 } OptionGroup;
 
 typedef struct OptionInfo {
@@ -24,7 +30,19 @@ typedef struct OptionInfo {
 
 extern const OptionInfo option_info[OPTION_COUNT];
 
-typedef enum EmitKind { EMIT_IR, EMIT_JSON, EMIT_DOT, EMIT_C, EMIT_EXE, EMIT_GRAPHDEF, EMIT_COUNT } EmitKind;
+typedef enum EmitKind {
+  EMIT_IR,
+  EMIT_JSON,
+  EMIT_DOT,
+  EMIT_C,
+  EMIT_CUDA,
+  EMIT_PTX,
+  EMIT_CUBIN,
+  EMIT_OBJ,
+  EMIT_EXE,
+  EMIT_GRAPHDEF,
+  EMIT_COUNT
+} EmitKind;
 
 typedef struct Options {
   const char *model;
@@ -36,8 +54,8 @@ typedef struct Options {
   EmitKind emit;
   const char *output;
   CompileOptions compile;
-  bool graphdef;  /* the model is a GraphDef, to be rewritten or reported on */
-  int tf_version; /* whose rewrite: 219 is 2.19 */
+  bool graphdef;              /* the model is a GraphDef, to be rewritten or reported on */
+  int tf_version;             /* whose rewrite: 219 is 2.19 */
   double batch_norm_momentum; /* negative: as the model says */
   double max_error;           /* --certify; NaN: any */
   int64_t certify_batch;      /* 0: chosen by the model's size */
@@ -50,6 +68,8 @@ void options_list_passes(FILE *out);
 
 /* options_value.c: fills the second half of Options; false after one line on stderr */
 bool options_interpret(Arena *arena, Options *options);
+/* Is what comes out made of kernels and their places? */
+bool options_need_plan(const Options *options);
 /* options_tf.c: the part of it about GraphDefs and --amp-compat, after the rest */
 bool options_tf(Options *options);
 

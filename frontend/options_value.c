@@ -34,14 +34,14 @@ static bool read_number(const Options *options, OptionId id, double low, double 
 }
 
 static bool read_dtype(Options *options) {
-  static const char *const word[] = {"fp32", "fp16", "bf16", NULL};
-  static const DType dtype[] = {DT_F32, DT_F16, DT_BF16};
   const char *text = options->text[OPT_dtype];
-  int i = text ? word_index(word, text) : 0;
-  if (i < 0)
-    return wrong_value(OPT_dtype, text);
-  options->compile.dtype = dtype[i];
-  return true;
+  options->compile.dtype = DT_F32;
+  for (int d = 0; text && d < DT_COUNT; d++)
+    if (dtype_info[d].flag && !strcmp(dtype_info[d].flag, text)) {
+      options->compile.dtype = (DType)d;
+      return true;
+    }
+  return !text || wrong_value(OPT_dtype, text);
 }
 
 static bool read_excess(Options *options) {
@@ -55,7 +55,8 @@ static bool read_excess(Options *options) {
 }
 
 static bool read_output(Options *options) {
-  static const char *const word[] = {"ir", "json", "dot", "c", "exe", "graphdef", NULL};
+  static const char *const word[] = {"ir",    "json", "dot", "c",        "cuda", "ptx",
+                                     "cubin", "obj",  "exe", "graphdef", NULL};
   const char *text = options->text[OPT_emit];
   int emit = text ? word_index(word, text) : options->text[OPT_passes] ? EMIT_IR : EMIT_EXE;
   if (!text && options->text[OPT_tf_amp_report])
@@ -65,8 +66,8 @@ static bool read_output(Options *options) {
   options->emit = (EmitKind)emit;
   options->output = options->text[OPT_output];
   if (!options->output)
-    options->output = emit == EMIT_EXE ? "a.out" : "-";
-  if (emit == EMIT_EXE && !strcmp(options->output, "-")) {
+    options->output = emit == EMIT_EXE ? "a.out" : emit == EMIT_OBJ ? "a.o" : "-";
+  if ((emit == EMIT_EXE || emit == EMIT_OBJ) && !strcmp(options->output, "-")) {
     fputs("ampcc: a program cannot go to standard output; give -o FILE\n", stderr);
     return false;
   }
@@ -114,6 +115,36 @@ static bool read_certify(Options *options) {
   return true;
 }
 
+bool options_need_plan(const Options *options) {
+  return (options->emit >= EMIT_C && options->emit <= EMIT_EXE) ||
+         options->text[OPT_print_memory_plan] || options->text[OPT_print_traffic] ||
+         options->text[OPT_certify];
+}
+
+static bool emits_kernels(EmitKind emit) {
+  return emit == EMIT_CUDA || emit == EMIT_PTX || emit == EMIT_CUBIN;
+}
+
+/* Which targets go with what comes out. */
+static bool check_targets(const Options *options) {
+  const TargetList *targets = &options->targets;
+  bool cpu = !targets->device[targets->n - 1];
+  if (targets->n > 1 && options->emit != EMIT_EXE && options->emit != EMIT_OBJ) {
+    fputs("ampcc: --target: one at a time, but for programs and objects\n", stderr);
+    return false;
+  }
+  if (emits_kernels(options->emit) && cpu) {
+    fprintf(stderr, "ampcc: --emit=%s is for GPUs: name one with --target=cuda:...\n",
+            options->text[OPT_emit]);
+    return false;
+  }
+  if (options->text[OPT_certify] && !cpu) {
+    fputs("ampcc: --certify runs the step here: --target must have cpu in it\n", stderr);
+    return false;
+  }
+  return true;
+}
+
 bool options_interpret(Arena *arena, Options *options) {
   if (options->text[OPT_print_after_all])
     options->text[OPT_print_after] = "all";
@@ -122,7 +153,7 @@ bool options_interpret(Arena *arena, Options *options) {
          read_dtype(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
          read_excess(options) && read_output(options) && read_certify(options) &&
-         check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&
-         check_passes(options, OPT_print_before) && check_passes(options, OPT_print_after) &&
-         options_tf(options);
+         check_targets(options) && check_passes(options, OPT_passes) &&
+         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
+         check_passes(options, OPT_print_after) && options_tf(options);
 }

@@ -7,13 +7,15 @@
 
 static const Options *options;
 static const Module *module;
+static const char *target;
 
 /* The options that change the program; the recipe is in the module's text. */
 static void print_command(FILE *out, const char *path, const char *pass) {
   fprintf(out, "ampcc %s", path);
   for (int i = 0; i < OPTION_COUNT; i++)
     if (option_info[i].group == GROUP_PROGRAM && options->text[i])
-      fprintf(out, " --%s=%s", option_info[i].flag, options->text[i]);
+      fprintf(out, " --%s=%s", option_info[i].flag,
+              i == OPT_target && target ? target : options->text[i]);
   if (pass)
     fprintf(out, " --passes=%s", pass);
 }
@@ -71,6 +73,7 @@ void reproducer_install(const Options *given) {
 #endif
 }
 
-void reproducer_set_module(const Module *given) {
+void reproducer_set_module(const Module *given, const char *given_target) {
   module = given;
+  target = given_target;
 }

@@ -9,7 +9,8 @@ enum { EXIT_BUG = 70 };
 
 /* From now on; `options` must stay. */
 void reproducer_install(const Options *options);
-/* The module to show when no pass is running; NULL: none. */
-void reproducer_set_module(const Module *module);
+/* The module to show when no pass is running, NULL: none; and the target that it is compiled for.
+ */
+void reproducer_set_module(const Module *module, const char *target);
 
 #endif

@@ -60,7 +60,9 @@ static void emit_head(FILE *out) {
   cpu_emit_head(out);
 }
 
-static void emit_functions(const ProgramCode *program, const char *functions, FILE *out) {
+static void emit_functions(const ProgramCode *program, const char *types, const char *functions,
+                           FILE *out, FILE *kernels) {
+  (void)types, (void)kernels; /* the types stand among the functions */
   fprintf(out, "%s#ifdef AMPCC_CODE\nstatic AmpFunction *const functions[] = {\n", functions);
   for (int i = 0; i < program->n_functions; i++)
     fprintf(out, "  %s,\n", program->function[i]);
@@ -123,7 +125,8 @@ static bool is_cpu_name(const char *name) {
   return true;
 }
 
-static int units(Arena *arena, const CodegenOptions *options, Unit unit[MAX_UNITS]) {
+static int units(const Backend *backend, Arena *arena, const CodegenOptions *options,
+                 Unit unit[MAX_UNITS]) {
   const char *cpu = options->cpu ? options->cpu : "x86-64-v3";
   int n = 0;
   if (!is_cpu_name(cpu)) {
@@ -142,7 +145,8 @@ static int units(Arena *arena, const CodegenOptions *options, Unit unit[MAX_UNIT
     all = arena_printf(arena, "%s V(%s)", all, unit[i].name);
   }
   /* must run on every CPU, if only to say that this one will not do */
-  unit[n] = (Unit){"cpu", "-O1", "x86-64", arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1)};
+  unit[n] =
+      (Unit){backend->ident, "-O1", "x86-64", arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1)};
   return n + 1;
 }
 

@@ -4,10 +4,9 @@
 
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/dnn_rt.h"
+#include "codegen/loop/bits.h"
 #include "codegen/loop/prelude_text.h"
-#include "ir/eval/eval.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Scratch is planned for this many threads; with more, dnn_open adds a buffer. A constant, so that
@@ -94,32 +93,6 @@ static const char *const method_text[] = {"DNN_NHWC", "DNN_BLOCK", "DNN_GEMM"};
 static const char *const dtype_text[] = {
     [DT_F32] = "AMPRT_F32", [DT_F16] = "AMPRT_F16", [DT_BF16] = "AMPRT_BF16"};
 
-/* The f16 that equals x. */
-static uint32_t half_of(double x) {
-  uint32_t sign = signbit(x) ? 0x8000 : 0;
-  int exponent;
-  if (isnan(x) || isinf(x))
-    return sign | (isnan(x) ? 0x7e00 : 0x7c00);
-  double fraction = frexp(fabs(x), &exponent); /* in [1/2, 1) */
-  if (exponent < -13)                          /* subnormal: steps of 2^-24 */
-    return sign | (uint32_t)ldexp(fabs(x), 24);
-  return fraction == 0
-             ? sign
-             : sign | (uint32_t)(exponent + 14) << 10 | ((uint32_t)ldexp(fraction, 11) & 0x3ff);
-}
-
-/* The bits of a constant's element: its value is one of its type already. */
-static uint32_t bits_of(double x, DType dtype) {
-  float f = (float)x;
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  if (dtype == DT_BF16)
-    return bits >> 16;
-  if (dtype == DT_F16)
-    return half_of(x);
-  return bits;
-}
-
 /* A constant operand as a table of its elements' bits. */
 static const char *const_table(Emitter *emit, const Value *value) {
   const Node *node = value->node;
@@ -133,11 +106,7 @@ static const char *const_table(Emitter *emit, const Value *value) {
   fprintf(emit->tables, "static const uint%d_t %s[] = {", dtype == DT_F32 ? 32 : 16, name);
   for (int64_t i = 0, n = type_count(value->type); i < n; i++) {
     double x = data ? data->floats[i] : attr_float(node, ATTR_VALUE, 0);
-    fprintf(emit->tables, "%s0x%x",
-            i == 0  ? "\n  "
-            : i % 8 ? ", "
-                    : ",\n  ",
-            bits_of(eval_round(x, dtype), dtype));
+    fprintf(emit->tables, "%s0x%x", i == 0 ? "\n  " : i % 8 ? ", " : ",\n  ", float_bits(x, dtype));
   }
   fputs("};\n", emit->tables);
   return name;

@@ -9,8 +9,6 @@
 #include "codegen/cuda/cuda_rt.h"
 #include "codegen/loop/emitter.h"
 
-enum { MAX_LAUNCH_OPERANDS = 12 };
-
 /* One row of a graph's table of launches. Texts are C. */
 typedef struct Launch {
   CudaLaunchKind kind;
@@ -23,8 +21,8 @@ typedef struct Launch {
   int64_t shared;          /* dynamic shared memory, bytes */
   const char *description; /* PLAN, MATMUL: name of its CudaPlan or CudaMatmul table */
   int n_operands;
-  const Value *operand[MAX_LAUNCH_OPERANDS]; /* PLAN, MATMUL */
-  int64_t workspace, workspace_bytes;        /* PLAN, MATMUL: in the arena */
+  CudaPlace operand[CUDA_MAX_OPERANDS]; /* PLAN, MATMUL */
+  int64_t workspace, workspace_bytes;   /* PLAN, MATMUL: in the arena */
 } Launch;
 
 typedef struct LaunchList {
@@ -41,7 +39,8 @@ int cuda_loops_joined(const Kernel *kernel, int n);
 int64_t cuda_loop_workspace(const Kernel *kernel);
 /* library.c: CONV and MATMUL */
 void cuda_emit_library(Emitter *emit, const Kernel *kernel, LaunchList *out);
-int64_t cuda_library_workspace(const Kernel *kernel);
+int64_t cuda_library_workspace(const Target *target, const Kernel *kernel);
+bool cuda_is_library(const Kernel *kernel); /* theirs; else one of cuda_emit_loops */
 
 /* The text in front of all kernels (prelude*.h, embedded). */
 void cuda_emit_prelude(FILE *out);

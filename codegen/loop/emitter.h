@@ -22,6 +22,7 @@ typedef struct Emitter {
   FILE *tables;       /* the static const args; may name functions and types */
   FunctionCache *cache;
   const CodegenOptions *options;
+  const Target *target;
   Bytes *constants;     /* CUDA: the block of constants, which AMP_CONST names; else NULL */
   const char **library; /* names of the tables of library kernels, by slot */
   int n_library, cap_library;

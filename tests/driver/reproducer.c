@@ -18,7 +18,7 @@ static void fail_inside(void) {
   if (!options_parse(arena, 4, argv, &options))
     _exit(1);
   reproducer_install(&options);
-  reproducer_set_module(module_parse(arena, "m.amp", model, &diag));
+  reproducer_set_module(module_parse(arena, "m.amp", model, &diag), NULL);
   BUG("as this test asks");
 }
 

@@ -150,7 +150,7 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
   const char *text = arena_printf(arena, "%s/%s.c", folder, name);
   FILE *out = fopen(text, "w");
   CHECK(out, "cannot write %s", text);
-  emit_c(&(ProgramPart){module, &backend_cpu}, options, out);
+  emit_c(&(ProgramPart){module, &backend_cpu, NULL}, options, out, NULL);
   fclose(out);
   p->compiler = compile(command(arena, text, p->object, options->resource));
   return p;

@@ -1,0 +1,191 @@
+/* Part of a program for one capability of GPUs. */
+#include "codegen/backend.h"
+
+#include "codegen/cuda/cache.h"
+#include "codegen/cuda/cubin.h"
+#include "codegen/cuda/emit_cuda.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { INPUT = 1, ENVIRONMENT = 3 };
+
+/* ---- kernels ---- */
+
+static bool say(const char *what) {
+  fprintf(stderr, "ampcc: %s\n", what);
+  return false;
+}
+
+static bool compile_text(CudaTarget *cuda, const char *text, NvrtcCode *code) {
+  char error[TOOLKIT_ERROR];
+  return nvrtc_compile(cuda->toolkit, cuda->cache, cuda->arena, text, cuda->device->capability,
+                       code, error) ||
+         say(error);
+}
+
+static bool write_file(const char *path,
+                       void (*write)(const CudaTarget *, const NvrtcCode *, FILE *),
+                       const CudaTarget *cuda, const NvrtcCode *code) {
+  FILE *out = fopen(path, "w");
+  if (out)
+    write(cuda, code, out);
+  bool good = out && fflush(out) == 0 && !ferror(out);
+  if (!good)
+    fprintf(stderr, "ampcc: cannot write %s: %s\n", path, strerror(errno));
+  return (!out || fclose(out) == 0) && good;
+}
+
+static void write_cubin(const CudaTarget *cuda, const NvrtcCode *code, FILE *out) {
+  (void)cuda;
+  fwrite(code->cubin, 1, code->cubin_bytes, out);
+}
+
+static bool compile_kernels(const Backend *backend, const char *text, const char *cubin,
+                            const char *image) {
+  CudaTarget *cuda = cuda_target_of(backend->target);
+  NvrtcCode code;
+  return compile_text(cuda, text, &code) && write_file(cubin, write_cubin, cuda, &code) &&
+         write_file(image, cuda_emit_image, cuda, &code);
+}
+
+static bool write_kernels(const Backend *backend, const char *text, TextForm form, FILE *out) {
+  NvrtcCode code;
+  if (!compile_text(cuda_target_of(backend->target), text, &code))
+    return false;
+  if (form == TEXT_C)
+    cuda_emit_image(cuda_target_of(backend->target), &code, out);
+  else if (form == TEXT_PTX)
+    fwrite(code.ptx, 1, code.ptx_bytes, out);
+  else
+    fwrite(code.cubin, 1, code.cubin_bytes, out);
+  return true;
+}
+
+/* ---- checks ---- */
+
+static bool read_file(Arena *arena, const char *path, const char **data, size_t *size) {
+  FILE *in = fopen(path, "rb");
+  long bytes = in && fseek(in, 0, SEEK_END) == 0 ? ftell(in) : -1;
+  char *text = bytes >= 0 ? arena_alloc(arena, (size_t)bytes + 1) : NULL;
+  bool good =
+      text && fseek(in, 0, SEEK_SET) == 0 && fread(text, 1, (size_t)bytes, in) == (size_t)bytes;
+  if (!good)
+    fprintf(stderr, "ampcc: cannot read %s: %s\n", path, strerror(errno));
+  if (in)
+    fclose(in);
+  *data = text;
+  *size = (size_t)bytes;
+  return good;
+}
+
+static const CubinKernel *find_kernel(const CubinKernel *kernel, int n, const char *name) {
+  for (int i = 0; i < n; i++)
+    if (strcmp(kernel[i].name, name) == 0)
+      return &kernel[i];
+  BUG("the machine code has no `%s`", name);
+}
+
+static bool check_kernels(const Backend *backend, const char *path, PartFigures *figures) {
+  CudaTarget *cuda = cuda_target_of(backend->target);
+  const char *data;
+  size_t size;
+  CubinKernel *kernel;
+  int n;
+  if (!read_file(cuda->arena, path, &data, &size))
+    return false;
+  CHECK(cubin_read(cuda->arena, data, size, &kernel, &n), "%s is no cubin", path);
+  for (int i = 0; i < cuda->n_wanted; i++) {
+    const Wanted *wanted = &cuda->wanted[i];
+    const char *refusal = cubin_refusal(cuda->arena, find_kernel(kernel, n, wanted->function),
+                                        cuda->device, wanted->threads, wanted->shared);
+    CHECK(!refusal, "%s: %s", backend->target->name, refusal);
+  }
+  figures->functions = n;
+  figures->image_bytes = (int64_t)size;
+  for (int i = 0; i < n; i++)
+    figures->spills += kernel[i].stack > 0;
+  return true;
+}
+
+static int report(const Backend *backend, Diag *diag) {
+  const CudaTarget *cuda = cuda_target_of(backend->target);
+  int status = 0;
+  if (cuda->failure) {
+    say(cuda->failure);
+    return ENVIRONMENT;
+  }
+  for (int i = 0; i < cuda->n_planned; i++)
+    if (cuda->planned[i].refusal) {
+      diag_error(diag, cuda->planned[i].loc, DIAG_TARGET, "%s cannot run `%s`: %s",
+                 backend->target->name, cuda->planned[i].plan.key, cuda->planned[i].refusal);
+      status = INPUT;
+    }
+  return status;
+}
+
+/* ---- objects ---- */
+
+static int units(const Backend *backend, Arena *arena, const CodegenOptions *options,
+                 Unit unit[MAX_UNITS]) {
+  (void)arena, (void)options;
+  unit[0] = (Unit){backend->ident, "-O1", "x86-64", "-DAMPCC_TABLES"};
+  return 1;
+}
+
+static const char *cudart_in(Arena *arena, const char *folder) {
+  static const char *const place[] = {"lib64", "lib", "nvidia/cu13/lib"};
+  for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
+    const char *path = arena_printf(arena, "%s/%s/libcudart_static.a", folder, place[i]);
+    if (access(path, R_OK) == 0)
+      return path;
+  }
+  return NULL;
+}
+
+static const char *const *libraries_of(Arena *arena, const char *cudart) {
+  const char *const library[] = {"libamprt_cuda.a", cudart, "-ldl", "-lrt", "-lpthread", NULL};
+  const char **list = arena_alloc(arena, sizeof library);
+  memcpy(list, library, sizeof library);
+  return list;
+}
+
+const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOptions *options,
+                            const char **error) {
+  char text[TOOLKIT_ERROR];
+  CudaTarget *cuda = arena_new_of(arena, CudaTarget);
+  *cuda = (CudaTarget){.arena = arena,
+                       .device = device,
+                       .cache = cache_folder(arena, options->cache_dir),
+                       .toolkit = toolkit_find(arena, options->cuda_path, text),
+                       .with_ptx = options->ptx};
+  *error = cuda->toolkit ? NULL : arena_strdup(arena, text, strlen(text));
+  if (!cuda->toolkit)
+    return NULL;
+  const char *cudart = cudart_in(arena, cuda->toolkit->folder);
+  *error = cudart ? NULL
+                  : arena_printf(arena,
+                                 "no libcudart_static.a in %s; --cuda-path names another "
+                                 "folder of CUDA 13",
+                                 cuda->toolkit->folder);
+  if (!cudart)
+    return NULL;
+  cuda_target_init(cuda, arena_printf(arena, "cuda:sm_%d", device->capability));
+  cuda->backend = (Backend){.target = &cuda->target,
+                            .ident = arena_printf(arena, "cuda_sm_%d", device->capability),
+                            .whole = "#define AMPCC_TABLES\n",
+                            .emit_graph = cuda_emit_graph,
+                            .emit_head = cuda_emit_head,
+                            .emit_functions = cuda_emit_functions,
+                            .emit_hooks = cuda_emit_hooks,
+                            .fields = cuda_fields,
+                            .emit_fits = cuda_emit_fits,
+                            .units = units,
+                            .libraries = libraries_of(arena, cudart),
+                            .compile_kernels = compile_kernels,
+                            .check_kernels = check_kernels,
+                            .write_kernels = write_kernels,
+                            .report = report};
+  return &cuda->backend;
+}

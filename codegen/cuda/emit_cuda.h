@@ -1,0 +1,20 @@
+/* The text of a CUDA part, as its Backend has it written. */
+#ifndef AMPCC_CODEGEN_CUDA_EMIT_CUDA_H
+#define AMPCC_CODEGEN_CUDA_EMIT_CUDA_H
+
+#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/target.h"
+
+/* Members of Backend. */
+void cuda_emit_graph(ProgramCode *program, GraphCode *code);
+void cuda_emit_head(FILE *out);
+void cuda_emit_functions(const ProgramCode *program, const char *types, const char *functions,
+                         FILE *out, FILE *kernels);
+void cuda_emit_hooks(const ProgramCode *program, FILE *out);
+void cuda_emit_fits(const ProgramCode *program, FILE *out);
+extern const char cuda_fields[];
+
+/* The C text of the image: the array that the part's tables name. */
+void cuda_emit_image(const CudaTarget *cuda, const NvrtcCode *code, FILE *out);
+
+#endif

@@ -1,0 +1,11 @@
+/* Stands for backend.c in an ampcc that was built without CUDA. */
+#include "codegen/codegen.h"
+
+const Backend *backend_cuda(Arena *arena, const struct Device *device, const CudaOptions *options,
+                            const char **error) {
+  (void)arena, (void)device, (void)options;
+  *error =
+      "this ampcc was built without CUDA; build it with -Dcuda=enabled, and -Dtoolkit= if CUDA is "
+      "in no usual place";
+  return NULL;
+}

@@ -1,0 +1,52 @@
+/* What passes may ask about a GPU. Convolutions are plans of cuDNN, products calls of cublasLt:
+ * they take nothing with them, so prologue and epilogue become loops of their own. */
+#include "codegen/cuda/target.h"
+
+#include "codegen/cuda/cuda.h"
+#include "codegen/loop/loop.h"
+
+#include <string.h>
+
+/* cuDNN and cublasLt are fastest where operands begin at such places; cudaMalloc gives no less. */
+enum { ALIGN = 256 };
+
+const Planned *cuda_planned(CudaTarget *cuda, const Node *node) {
+  char key[CONV_KEY_BYTES], error[TOOLKIT_ERROR] = "";
+  ConvOp op = plan_op(node, false);
+  conv_key_print(&op, key);
+  for (int i = 0; i < cuda->n_planned; i++)
+    if (strcmp(cuda->planned[i].plan.key, key) == 0)
+      return &cuda->planned[i];
+  Planned planned = {.loc = node->loc, .index = cuda->n_planned};
+  if (!plan_make(cuda->toolkit, cuda->cache, cuda->arena, &op, cuda->device, &planned.plan,
+                 error)) {
+    planned.refusal = arena_strdup(cuda->arena, error, strlen(error));
+    planned.plan = (PlanText){.key = arena_strdup(cuda->arena, key, strlen(key))};
+    if (!cuda->toolkit->cudnn_version && !cuda->failure)
+      cuda->failure = planned.refusal;
+  }
+  arena_push(cuda->arena, cuda->planned, cuda->n_planned, cuda->cap_planned, planned);
+  return &cuda->planned[planned.index];
+}
+
+static bool takes_nothing(const Node *main, const Node *other) {
+  (void)main, (void)other;
+  return false;
+}
+
+static int64_t workspace(const Target *target, const Kernel *kernel) {
+  if (cuda_is_library(kernel))
+    return cuda_library_workspace(target, kernel);
+  return cuda_loop_workspace(kernel);
+}
+
+void cuda_target_init(CudaTarget *cuda, const char *name) {
+  cuda->target = (Target){.name = name,
+                          .align = ALIGN,
+                          .activations = LAYOUT_NHWC,
+                          .takes_prologue = takes_nothing,
+                          .takes_epilogue = takes_nothing,
+                          .fuses = loop_fuses,
+                          .workspace = workspace,
+                          .context = cuda};
+}

@@ -1,0 +1,46 @@
+/* One GPU as a target: what passes ask of it, and the plans made for it so far. */
+#ifndef AMPCC_CODEGEN_CUDA_TARGET_H
+#define AMPCC_CODEGEN_CUDA_TARGET_H
+
+#include "codegen/backend.h"
+#include "codegen/cuda/plan.h"
+
+/* The plan of one convolution, or why there is none. */
+typedef struct Planned {
+  PlanText plan;
+  const char *refusal; /* NULL: planned */
+  SrcLoc loc;          /* of the first node that wanted it */
+  int index;
+} Planned;
+
+/* What the image must hold: one launch of a generated kernel. */
+typedef struct Wanted {
+  const char *function;
+  int threads;
+  int64_t shared;
+} Wanted;
+
+typedef struct CudaTarget {
+  Backend backend;
+  Target target; /* .context is this */
+  Arena *arena;
+  const Device *device;
+  Toolkit *toolkit;
+  const char *cache;   /* folder, or NULL */
+  bool with_ptx;       /* the image also serves newer GPUs */
+  const char *failure; /* the first of a library that cannot be opened; NULL: none */
+  Planned *planned;    /* by key, once */
+  int n_planned, cap_planned;
+  Wanted *wanted;
+  int n_wanted, cap_wanted;
+} CudaTarget;
+
+/* Fills what passes ask. */
+void cuda_target_init(CudaTarget *cuda, const char *name);
+/* The plan of a convolution; valid until the next call. */
+const Planned *cuda_planned(CudaTarget *cuda, const Node *node);
+static inline CudaTarget *cuda_target_of(const Target *target) {
+  return (CudaTarget *)target->context;
+}
+
+#endif

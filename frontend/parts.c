@@ -1,0 +1,104 @@
+#include "frontend/parts.h"
+
+#include "frontend/load.h"
+#include "frontend/reproducer.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+enum { INPUT = 1, ENVIRONMENT = 3 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int parts_open(Arena *arena, const Options *options, PartList *out) {
+  *out = (PartList){.n = options->targets.n};
+  const char *error = NULL;
+  for (int i = 0; i < out->n; i++) {
+    const Device *device = options->targets.device[i];
+    CudaOptions cuda = {.cuda_path = options->text[OPT_cuda_path],
+                        .cache_dir = options->text[OPT_cache_dir],
+                        .ptx = i == 0}; /* the newest also stands for all that are newer */
+    out->part[i].backend = device ? backend_cuda(arena, device, &cuda, &error) : &backend_cpu;
+    out->part[i].figures = &out->figures[i];
+    if (!out->part[i].backend) {
+      fprintf(stderr, "ampcc: %s\n", error);
+      return ENVIRONMENT;
+    }
+  }
+  return 0;
+}
+
+static int compile_part(Arena *arena, const Options *options, const Bytes *model, ProgramPart *part,
+                        PartList *parts, Diag *diag) {
+  double start = now();
+  Module *module = compile_model(arena, options, model, diag);
+  double loaded = now();
+  parts->load_seconds += loaded - start;
+  if (!module)
+    return INPUT;
+  reproducer_set_module(module, backend_target(part->backend)->name);
+  part->module = module;
+  bool good = compile_passes(module, options, backend_target(part->backend), diag);
+  int status = backend_report(part->backend, diag);
+  part->figures->seconds = now() - start;
+  return status ? status : good ? 0 : INPUT;
+}
+
+int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *diag) {
+  Bytes model;
+  if (!file_read(arena, options->model, &model, diag))
+    return INPUT;
+  int status = compile_part(arena, options, &model, &parts->part[0], parts, diag);
+  Diag quiet = *diag; /* every part would warn of the same */
+  for (int w = 0; w < WARN_COUNT; w++)
+    quiet.warn.on[w] = -1;
+  for (int i = 1; i < parts->n && !status; i++)
+    status = compile_part(arena, options, &model, &parts->part[i], parts, &quiet);
+  diag->n_errors = quiet.n_errors > diag->n_errors ? quiet.n_errors : diag->n_errors;
+  return status;
+}
+
+/* ---- figures ---- */
+
+static int64_t arena_bytes(const Module *module) {
+  int64_t most = 0;
+  for (int g = 0; g < module->n_graphs; g++)
+    most = module->graph[g]->arena_bytes > most ? module->graph[g]->arena_bytes : most;
+  return most;
+}
+
+/* The largest of one kernel. */
+static int64_t workspace_bytes(const Module *module) {
+  int64_t most = 0;
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      const int64_t *space = attr_ints(module->graph[g]->node[i], ATTR_WORKSPACE, 2);
+      most = space && space[1] > most ? space[1] : most;
+    }
+  return most;
+}
+
+static void print_part(const ProgramPart *part, FILE *out) {
+  const PartFigures *f = part->figures;
+  fprintf(out, "ampcc:   %-11s %5.1f s, ", backend_target(part->backend)->name, f->seconds);
+  if (f->image_bytes) {
+    fprintf(out, "%d launches of %d kernels (%.0f KB", f->launches, f->functions,
+            (double)f->image_bytes / 1e3);
+    if (f->spills)
+      fprintf(out, ", %d keep registers in memory", f->spills);
+    fprintf(out, "), %d plans, %d products, ", f->plans, f->products);
+  }
+  fprintf(out, "%.1f MB of variables, %.1f MB of arena, %.1f MB the largest workspace\n",
+          (double)part->module->state_bytes / 1e6, (double)arena_bytes(part->module) / 1e6,
+          (double)workspace_bytes(part->module) / 1e6);
+}
+
+void parts_print(const PartList *parts, FILE *out) {
+  for (int i = 0; i < parts->n; i++)
+    print_part(&parts->part[i], out);
+}

@@ -5,24 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-AMPCC, ZOO = map(os.path.abspath, sys.argv[1:3])
-failed = []
-
-
-def run(*args, stdin=b"", **env):
-    done = subprocess.run(list(args), input=stdin, capture_output=True, env={**os.environ, **env})
-    return done.returncode, done.stdout, done.stderr.decode(errors="replace")
-
-
-def expect(what, condition, *shown):
-    if not condition:
-        failed.append(what)
-        print("FAILED: %s" % what, *shown)
-
-
-def fails(status, text, *args, **more):
-    got = run(AMPCC, *args, **more)
-    expect("%s: status %d and `%s`" % (" ".join(args), status, text), got[0] == status and text in got[2], got)
+from commands import AMPCC, ZOO, expect, failed, fails, run
 
 
 def usage():

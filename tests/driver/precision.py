@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-AMPCC, ZOO = map(os.path.abspath, sys.argv[1:3])
-failed = []
+import commands
+from commands import ZOO, expect, failed, fails
 
 # Two roundings in a row, a rounding between pointwise ops, one before a product.
 CASTS = """graph @train stage train {
@@ -69,20 +69,9 @@ HOSTILE = r"""graph @train stage train {
 """
 
 
-def expect(what, condition, *shown):
-    if not condition:
-        failed.append(what)
-        print("FAILED: %s" % what, *shown)
-
-
-def run(*args, stdin=None, text=True):
-    done = subprocess.run([AMPCC, *args], input=stdin, capture_output=True, text=text)
-    return done.returncode, done.stdout, done.stderr
-
-
-def fails(status, text, *args, **more):
-    got = run(*args, **more)
-    expect("%s: status %d and `%s`" % (" ".join(args), status, text), got[0] == status and text in got[2], got)
+def run(*args, stdin=""):
+    status, out, err = commands.run(commands.AMPCC, *args, stdin=stdin.encode())
+    return status, out.decode(), err
 
 
 def says(text, *args, **more):

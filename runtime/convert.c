@@ -1,6 +1,9 @@
 #include "runtime/convert.h"
 
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 static uint32_t bits_of(float x) {
   uint32_t u;
@@ -107,25 +110,63 @@ void amprt_to_f32(AmprtDType from, const void *src, float *dst, size_t n) {
       dst[i] = dtype_info[from].load((const unsigned char *)src + i * dtype_info[from].size);
 }
 
-/* Loops of their own: a batch of images goes through them in every step of a low-precision program.
- */
-static inline __attribute__((always_inline)) void
-to_low(uint16_t (*const low)(float), const float *src, uint16_t *dst, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    dst[i] = low(src[i]);
+/* A batch of images goes through these in every step of a low-precision program. Each converts as
+ * many elements as fill whole vectors and returns how many; the bits are those of the functions
+ * above. */
+typedef size_t ToLow(const float *src, void *dst, size_t n);
+
+#ifdef __x86_64__
+#define WITH_AVX2 __attribute__((target("avx2,f16c")))
+enum { LANES = 8 };
+
+WITH_AVX2 static size_t to_f16(const float *src, void *dst, size_t n) {
+  unsigned char *to = dst;
+  size_t i = 0;
+  for (; i + LANES <= n; i += LANES)
+    _mm_storeu_si128((__m128i *)(void *)(to + 2 * i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+  return i;
 }
 
+WITH_AVX2 static size_t to_bf16(const float *src, void *dst, size_t n) {
+  unsigned char *to = dst;
+  const __m256i half = _mm256_set1_epi32(0x7fff), one = _mm256_set1_epi32(1);
+  const __m256i quiet = _mm256_set1_epi32(0x40);
+  size_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    __m256 x = _mm256_loadu_ps(src + i);
+    __m256i u = _mm256_castps_si256(x), top = _mm256_srli_epi32(u, 16);
+    __m256i up = _mm256_add_epi32(half, _mm256_and_si256(top, one));
+    __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(u, up), 16);
+    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    __m256i low = _mm256_blendv_epi8(rounded, _mm256_or_si256(top, quiet), is_nan);
+    __m128i packed =
+        _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    _mm_storeu_si128((__m128i *)(void *)(to + 2 * i), packed);
+  }
+  return i;
+}
+static ToLow *const to_low[AMPRT_N_DTYPES] = {[AMPRT_F16] = to_f16, [AMPRT_BF16] = to_bf16};
+
+static bool has_vectors(void) {
+  return __builtin_cpu_supports("avx2") != 0; /* all that have it have f16c */
+}
+#else
+static ToLow *const to_low[AMPRT_N_DTYPES];
+
+static bool has_vectors(void) {
+  return false;
+}
+#endif
+
 void amprt_from_f32(AmprtDType to, const float *src, void *dst, size_t n) {
-  bool aligned = (uintptr_t)dst % sizeof(uint16_t) == 0;
+  size_t done = 0;
   if (to == AMPRT_F32 && n)
-    memcpy(dst, src, n * sizeof *src);
-  else if (to == AMPRT_F16 && aligned)
-    to_low(amprt_f16_of, src, dst, n); /* inlined, since the function is a constant */
-  else if (to == AMPRT_BF16 && aligned)
-    to_low(amprt_bf16_of, src, dst, n);
-  else
-    for (size_t i = 0; i < n; i++)
-      dtype_info[to].store(src[i], (unsigned char *)dst + i * dtype_info[to].size);
+    memcpy(dst, src, n * sizeof *src), done = n;
+  else if (to_low[to] && has_vectors())
+    done = to_low[to](src, dst, n);
+  for (size_t i = done; i < n; i++)
+    dtype_info[to].store(src[i], (unsigned char *)dst + i * dtype_info[to].size);
 }
 
 double amprt_scalar(AmprtDType dtype, const void *at) {

@@ -165,6 +165,28 @@ static void test_low_types(void **state) {
   assert_true(isnan(amprt_bf16_to(amprt_bf16_of(NAN))));
 }
 
+/* Many at a time give the bits that one at a time gives: every exponent, every kind of tie, NaNs.
+ */
+static void test_many(void **state) {
+  (void)state;
+  enum { N = (1 << 20) + 5 };
+  static float x[N];
+  static unsigned char low[2 * N + 1];
+  for (uint32_t i = 0; i < N; i++) {
+    uint32_t bits = i << 12 | (i * 2654435761u >> 20 & (i & 1 ? 0xfff : 0x800));
+    memcpy(&x[i], &bits, sizeof bits);
+  }
+  for (int type = 0; type < 2; type++) {
+    amprt_from_f32(type ? AMPRT_BF16 : AMPRT_F16, x, low + 1, N);
+    for (int i = 0; i < N; i++) {
+      uint16_t got, want = type ? amprt_bf16_of(x[i]) : amprt_f16_of(x[i]);
+      memcpy(&got, low + 1 + 2 * i, sizeof got);
+      if (got != want)
+        fail_msg("%a: %x, not %x", (double)x[i], got, want);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_philox),
@@ -173,6 +195,7 @@ int main(void) {
       cmocka_unit_test(test_normal),
       cmocka_unit_test(test_init),
       cmocka_unit_test(test_low_types),
+      cmocka_unit_test(test_many),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,6 @@
 
 #include <math.h>
 
-uint32_t random_below(Random *random, uint32_t n) {
-  random->state = random->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (uint32_t)(random->state >> 33) % n;
-}
-
 /* ROWS: 4 rows of 8; IMAGE: as many elements */
 enum { ROWS, IMAGE, VECTOR, SQUARE, FILTER, EACH, SCALAR, LABEL, FLAG, N_SHAPES, MAX_VALUES = 128 };
 

@@ -3,12 +3,7 @@
 #define AMPCC_TESTS_PASSES_RANDOM_GRAPH_H
 
 #include "ir/eval/eval.h"
-
-typedef struct Random {
-  uint64_t state;
-} Random;
-
-uint32_t random_below(Random *random, uint32_t n);
+#include "tests/random.h"
 
 /* @train in stage train with `n_ops` ops in f32 and some casts to and from `low`; whatever nobody
  * reads is an output. */

@@ -3,11 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-uint32_t random_below(Random *random, uint32_t n) {
-  random->state = random->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (uint32_t)(random->state >> 33) % n;
-}
-
 /* ---- random graphs ---- */
 
 enum { FULL, VECTOR, SCALAR, SQUARE, N_SHAPES, MAX_POOL = 256 };

@@ -4,12 +4,7 @@
 
 #include "ir/eval/eval.h"
 #include "ir/kernel.h"
-
-typedef struct Random {
-  uint64_t state;
-} Random;
-
-uint32_t random_below(Random *random, uint32_t n);
+#include "tests/random.h"
 
 /* @train with a handful of inputs and variables and about `n_ops` more nodes: loops over [4,8] and
  * [8], products, sums, views, broadcasts, constants, updates with and without a predicate. */

@@ -107,6 +107,21 @@ void case_print(CaseAt at, bool as_params, FILE *out) {
     print_output(at, "z", out);
 }
 
+Module *case_module(Arena *arena, CaseAt at, bool as_params) {
+  char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  bool is_late = op_info[at.row->op].last > STAGE_TRAIN;
+  fprintf(out, "graph @train stage %s {\n", as_params ? "model" : is_late ? "lowered" : "train");
+  case_print(at, as_params, out);
+  fprintf(out, "}\n");
+  fclose(out);
+  Diag diag = {.out = stdout, .source = text};
+  Module *module = module_parse(arena, case_name(arena, at), text, &diag);
+  free(text);
+  return module;
+}
+
 /* ---- numbers ---- */
 
 static uint64_t next(uint64_t *state) {

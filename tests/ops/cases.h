@@ -29,6 +29,10 @@ const char *case_name(Arena *arena, CaseAt at);
 /* The row's nodes: operands, then its own, then an output per result. Operands are inputs, or, if
  * `as_params`, float operands are parameters where the row wants their gradient. */
 void case_print(CaseAt at, bool as_params, FILE *out);
+/* The same as a graph @train of its own, in stage model if `as_params`. NULL after a line on
+ * stdout.
+ */
+Module *case_module(Arena *arena, CaseAt at, bool as_params);
 /* Values for operand `index`. `is_smooth`: none of the hard ones, for differentiation. */
 void case_fill(const Case *row, int index, bool is_smooth, EvalTensor *t);
 /* Ordinary values, for anything else that needs some; the same for the same seed. */

@@ -3,8 +3,6 @@
 #include "tests/ops/cases.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const DType dtypes[] = {DT_F32, DT_F16, DT_BF16};
 
@@ -39,16 +37,7 @@ static int count_wrong(const Graph *graph, const EvalEnv *env) {
 static bool stays_finite(const Case *row, DType dtype) {
   Arena *arena = arena_new();
   CaseAt at = {row, dtype, "c."};
-  char *text = NULL;
-  size_t size;
-  FILE *out = open_memstream(&text, &size);
-  fprintf(out, "graph @train stage %s {\n",
-          op_info[row->op].last > STAGE_TRAIN ? "lowered" : "train");
-  case_print(at, false, out);
-  fprintf(out, "}\n");
-  fclose(out);
-  Diag diag = {.out = stdout, .source = text};
-  Module *module = module_parse(arena, case_name(arena, at), text, &diag);
+  Module *module = case_module(arena, at, false);
   CHECK(module, "%s does not parse", case_name(arena, at));
   const Graph *graph = module->graph[0];
   int wrong = 0;
@@ -65,7 +54,6 @@ static bool stays_finite(const Case *row, DType dtype) {
   }
   if (wrong)
     printf("FAIL %s: %d elements are not finite\n", case_name(arena, at), wrong);
-  free(text);
   arena_free(arena);
   return !wrong;
 }

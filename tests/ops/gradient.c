@@ -23,17 +23,8 @@ static bool is_differentiated(const Case *row) {
 /* The row as a forward graph whose loss is a weighted mean of its first result: the weights make
  * every element's gradient different. */
 static Module *build(Arena *arena, CaseAt at) {
-  char *text = NULL;
-  size_t size;
-  FILE *out = open_memstream(&text, &size);
-  fprintf(out, "graph @train stage model {\n");
-  case_print(at, true, out);
-  fprintf(out, "}\n");
-  fclose(out);
-  Diag diag = {.out = stderr, .source = text};
-  Module *module = module_parse(arena, case_name(arena, at), text, &diag);
-  CHECK(module, "the row does not parse:\n%s", text);
-  free(text);
+  Module *module = case_module(arena, at, true);
+  CHECK(module, "the row does not parse");
   Graph *graph = module->graph[0];
   Value *y = graph_find(graph, at.row->results ? "r0" : "y");
   Node *weight = graph_append(graph, OP_INPUT, (SrcLoc){0}, 0, NULL);

@@ -2,26 +2,13 @@
  * every dtype, with the results that it names. */
 #include "tests/ops/cases.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const DType dtypes[] = {DT_F32, DT_F16, DT_BF16};
 
 static bool parses(const Case *row, DType dtype) {
   Arena *arena = arena_new();
-  CaseAt at = {row, dtype, "c."};
-  char *text = NULL;
-  size_t size;
-  FILE *out = open_memstream(&text, &size);
-  bool is_late = op_info[row->op].last > STAGE_TRAIN;
-  fprintf(out, "graph @train stage %s {\n", is_late ? "lowered" : "train");
-  case_print(at, false, out);
-  fprintf(out, "}\n");
-  fclose(out);
-  Diag diag = {.out = stdout, .source = text};
-  bool ok = module_parse(arena, case_name(arena, at), text, &diag) != NULL;
-  free(text);
+  bool ok = case_module(arena, (CaseAt){row, dtype, "c."}, false) != NULL;
   arena_free(arena);
   return ok;
 }

@@ -16,10 +16,11 @@ static const TfNode *node_of(const Decide *d, int vertex) {
 
 /* ---- the vertices ---- */
 
-/* UNSAFE_FORCE_ALL: the half kernel of that one loss used to crash. */
+/* UNSAFE_FORCE_ALL: the half kernel of that one loss used to crash. What a library function wants
+ * is not looked up. */
 static bool is_forced(const Decide *d, const TfNode *node) {
-  return d->settings->level == TF_UNSAFE_FORCE_ALL && node->op && !node->op->stateful &&
-         !node->op->has_refs && strcmp(node->def->op, "Const") != 0 &&
+  return d->settings->level == TF_UNSAFE_FORCE_ALL && node->op && !node->op->is_function &&
+         !node->op->stateful && !node->op->has_refs && strcmp(node->def->op, "Const") != 0 &&
          strcmp(node->def->op, "SoftmaxCrossEntropyWithLogits") != 0;
 }
 

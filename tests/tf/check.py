@@ -13,9 +13,9 @@ def flags_of(case, run):
     flags = ["--tf-amp-report=json", f"--amp-compat=tf:{version}", f"--amp-mode={mode}", "--fetch=" + ",".join(case.fetches()),
              f"--dtype={'bf16' if low == 'bf16' else 'fp16'}", f"--amp-level={s['level']}", f"--amp-simulate-gpu={s['simulate']}",
              f"--amp-ignore-performance={s['ignore_performance']}", f"--amp-emulate-fp16={s['emulate']}",
-             f"--amp-min-graph-nodes={s['min_nodes']}"]
+             f"--amp-min-graph-nodes={s['min_nodes']}", f"--cuda-version={s['cuda']}", f"--cudnn-version={s['cudnn']}"]
     if mode == "cuda":
-        flags += [f"--gpu-arch={arch}", f"--cuda-version={s['cuda']}", f"--cudnn-version={s['cudnn']}"]
+        flags.append(f"--gpu-arch={arch}")
     return flags + [f"--amp-{name}list-{'add' if add else 'remove'}={ops}" for name, add, ops in case.edits]
 
 

@@ -144,7 +144,7 @@ static const struct {
     {"wrong_offset", N, BLOCKS, BY_EITHER, "reads 4 bytes at 60 of the arena, which is outside"},
     {"far_away", N, 1, BY_HOOKS, "where the launch has no memory"},
     {"misaligned", N, 1, BY_EITHER, "address that is null, misaligned"},
-    {"to_nowhere", N, 1, BY_EITHER, "is null"},
+    {"to_nowhere", N, 1, BY_EITHER, "where the launch has no memory"},
     {"index_overflow", N, 1, BY_EITHER, "multiplies beyond an integer's range at"},
     {"to_constant", N, 1, BY_HOOKS, "which is constant"},
     {"to_static", N, 1, BY_HOOKS, "static variables"},

@@ -104,6 +104,19 @@ void check_mark(void *at, size_t bytes, ShimMark mark) {
     memset(at, 0xff, bytes);
 }
 
+const void *check_unwritten(const void *at, size_t bytes) {
+#ifdef __SANITIZE_ADDRESS__
+  (void)at, (void)bytes;
+#else
+  const Region *r = region_of(at);
+  size_t first = r ? (size_t)((const unsigned char *)at - r->at) : 0;
+  for (size_t i = first; r && i < first + bytes && i < r->bytes; i++)
+    if (r->cell[i].write.segment == SHIM_UNDEFINED)
+      return r->at + i;
+#endif
+  return NULL;
+}
+
 /* ---- order ---- */
 
 static void next_segment(void) {

@@ -18,6 +18,7 @@ bool launch_owns(const void *at); /* on the running thread's stack */
 void check_add(const char *name, void *at, size_t bytes);
 void check_drop(void *at);
 void check_mark(void *at, size_t bytes, ShimMark mark);
+const void *check_unwritten(const void *at, size_t bytes);
 void check_share(void *at, size_t bytes); /* block known as shared memory from now on */
 void check_atomic(void *at, size_t bytes, const void *code);
 /* Ordered events: a launch, a block of it, a barrier in it, a barrier of one of its warps. */

@@ -15,13 +15,16 @@ struct Kernels {
   char error[700];
 };
 
-/* The hooks that these call are the shim's own, so the link goes without. */
+/* Of -fsanitize=undefined what accesses do not show; all of it takes three times as long to
+ * compile. */
+#define UNDEFINED                                                                                  \
+  "alignment,bounds,float-cast-overflow,integer-divide-by-zero,shift,signed-integer-overflow"
+/* The hooks that the others call are the shim's own, so the link goes without. */
 #ifdef __SANITIZE_ADDRESS__
-static const char checks[] = "-fsanitize=address,undefined -fno-sanitize-recover=all";
+static const char checks[] = "-fsanitize=address," UNDEFINED " -fno-sanitize-recover=all";
 static const char links[] = "-fsanitize=address,undefined";
 #else
-static const char checks[] = "-fsanitize=thread,undefined,float-cast-overflow "
-                             "-fno-sanitize-recover=undefined,float-cast-overflow";
+static const char checks[] = "-fsanitize=thread," UNDEFINED " -fno-sanitize-recover=" UNDEFINED;
 static const char links[] = "";
 #endif
 
@@ -29,7 +32,7 @@ static const char links[] = "";
 static void compile(const char *stem, bool is_checked) {
   char command[4000];
   int n = snprintf(command, sizeof command,
-                   "cc -x c -std=gnu11 -w -g %s %s -fPIC -fno-strict-aliasing -ffp-contract=off "
+                   "cc -x c -std=gnu11 -w -g1 %s %s -fPIC -fno-strict-aliasing -ffp-contract=off "
                    "-include '%s/shim.h' -c '%s.cu' -o '%s.o' && cc -shared %s '%s.o' "
                    "-Wl,--whole-archive '%s' -Wl,--no-whole-archive -lm -o '%s.so'",
                    is_checked ? "-O1" : "-O2", is_checked ? checks : "", SHIM_FOLDER, stem, stem,

@@ -217,4 +217,4 @@ static const char *run_launch(const ShimLaunch *what) {
 }
 
 __attribute__((visibility("default")))
-const ShimApi shim_api = {run_launch, check_add, check_drop, check_mark};
+const ShimApi shim_api = {run_launch, check_add, check_drop, check_mark, check_unwritten};

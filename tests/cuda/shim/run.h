@@ -44,6 +44,9 @@ typedef struct ShimApi {
   void (*add)(const char *name, void *at, size_t bytes);
   void (*drop)(void *at);
   void (*mark)(void *at, size_t bytes, ShimMark mark); /* inside one block */
+  /* The first byte that was marked undefined and that no kernel has written since; NULL: none, or
+   * accesses are not checked here. */
+  const void *(*unwritten)(const void *at, size_t bytes);
 } ShimApi;
 
 extern const ShimApi shim_api;

@@ -1,0 +1,325 @@
+#include "tests/cuda/part.h"
+
+#include "codegen/backend.h"
+#include "codegen/cuda/conv_op.h"
+#include "tests/cuda/fake/conv.h"
+#include "tests/cuda/shim/kernels.h"
+#include "tests/ops/bytes.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ALIGN = 256, PATTERN = 0xA5 };
+
+struct Part {
+  Arena *arena;
+  const Module *module;
+  const char *stem, *ident;
+  Kernels *kernels;
+  const ShimApi *shim;
+  pid_t compiler; /* of the tables */
+  void *handle;
+  const AmprtProgram *program;
+  const CudaPart *cuda;
+};
+
+/* ---- compile and load ---- */
+
+/* What the tables' fits calls in place of libamprt_cuda's: it shows them. */
+static const CudaPart *shown_part;
+static const AmprtProgram *shown_program;
+const AmprtDevice cuda_device;
+
+int cuda_fits(const CudaPart *part, const AmprtProgram *program, char *why, size_t size) {
+  (void)why, (void)size;
+  shown_part = part;
+  shown_program = program;
+  return 0;
+}
+
+const char *cuda_describe(void) {
+  return "";
+}
+
+static pid_t run_shell(const char *command) {
+  pid_t pid = fork();
+  CHECK(pid >= 0, "fork failed");
+  if (pid == 0) {
+    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    _exit(127);
+  }
+  return pid;
+}
+
+Part *part_begin(Arena *arena, const ProgramPart *from, const CodegenOptions *options,
+                 const char *folder, const char *name) {
+  Part *p = arena_new_of(arena, Part);
+  *p = (Part){.arena = arena,
+              .module = from->module,
+              .ident = from->backend->ident,
+              .stem = arena_printf(arena, "%s/%s", folder, name)};
+  const char *tables = arena_printf(arena, "%s_tables.c", p->stem);
+  const char *text = arena_printf(arena, "%s.cu", p->stem);
+  FILE *out = fopen(tables, "w"), *kernels = fopen(text, "w");
+  CHECK(out && kernels, "cannot write %s", tables);
+  emit_c(from, options, out, kernels);
+  fprintf(out, "\n#ifdef AMPCC_TABLES\nconst CudaImage amp_images_%s[2] = {{0}};\n#endif\n",
+          p->ident);
+  fclose(out);
+  fclose(kernels);
+  p->kernels = kernels_begin(p->stem, true);
+  p->compiler = run_shell(arena_printf(
+      arena, "cc -std=gnu11 -DAMPCC_TABLES -w -O0 -fPIC -shared '-I%s' -o '%s_tables.so' '%s'",
+      options->resource, p->stem, tables));
+  return p;
+}
+
+void part_finish(Part *p) {
+  int status, (*fits)(char *, size_t) = NULL;
+  p->shim = kernels_finish(p->kernels);
+  CHECK(p->shim, "cannot compile %s.cu", p->stem);
+  CHECK(waitpid(p->compiler, &status, 0) == p->compiler && status == 0,
+        "cannot compile %s_tables.c", p->stem);
+  p->handle = dlopen(arena_printf(p->arena, "%s_tables.so", p->stem), RTLD_NOW | RTLD_LOCAL);
+  CHECK(p->handle, "%s", dlerror());
+  const AmprtPart *part = dlsym(p->handle, arena_printf(p->arena, "amp_part_%s", p->ident));
+  CHECK(part, "%s", dlerror());
+  fits = part->fits;
+  fits(NULL, 0);
+  p->cuda = shown_part;
+  p->program = shown_program;
+}
+
+void part_free(Part *p) {
+  kernels_free(p->kernels);
+  dlclose(p->handle);
+}
+
+/* ---- what a kernel may touch ---- */
+
+typedef struct Range {
+  unsigned char *at;
+  size_t bytes;
+  ShimMark mark;
+  const char *name; /* of a value that the kernel must write whole; else NULL */
+} Range;
+
+typedef struct Group { /* the launches of one kernel, or of some that share a launch */
+  Arena *arena;
+  CudaRun run;
+  Range *range;
+  int n, cap;
+} Group;
+
+static unsigned char *address(const Group *group, const Value *value) {
+  const Value *storage = value_storage((Value *)value);
+  const int64_t *at = attr_ints(storage->node, ATTR_AT, storage->node->n_results);
+  if (!at || at[storage->index] < 0)
+    return NULL;
+  return (storage->node->op == OP_VARIABLE ? group->run.state : group->run.arena) +
+         at[storage->index];
+}
+
+static void add_range(Group *group, Range range) {
+  if (range.at)
+    arena_push(group->arena, group->range, group->n, group->cap, range);
+}
+
+static bool overlaps(const Group *group, Range range) {
+  for (int i = 0; i < group->n; i++)
+    if (range.at < group->range[i].at + group->range[i].bytes &&
+        group->range[i].at < range.at + range.bytes)
+      return true;
+  return false;
+}
+
+static void add_operands(Group *group, const Node *node) {
+  for (int k = 0; k < node->n_args; k++)
+    if (kernel_of(value_storage(node->arg[k])->node) < 0 ||
+        kernel_of(value_storage(node->arg[k])->node) != kernel_of(node))
+      add_range(group, (Range){address(group, node->arg[k]), (size_t)type_bytes(node->arg[k]->type),
+                               SHIM_DEFINED, NULL});
+}
+
+/* A result in the place of an operand stays readable. */
+static void add_results(Group *group, const Node *node) {
+  const int64_t *space = attr_ints(node, ATTR_WORKSPACE, 2);
+  for (int r = 0; r < node->n_results; r++) {
+    Range range = {address(group, node->result[r]), (size_t)type_bytes(node->result[r]->type),
+                   SHIM_UNDEFINED, node->result[r]->name};
+    if (range.at && !overlaps(group, range))
+      add_range(group, range);
+  }
+  if (space)
+    add_range(group, (Range){group->run.arena + space[0], (size_t)space[1], SHIM_UNDEFINED, NULL});
+}
+
+static void each_node(Group *group, const Graph *graph, int first, int past,
+                      void (*add)(Group *, const Node *)) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (kernel_of(graph->node[i]) >= first && kernel_of(graph->node[i]) < past)
+      add(group, graph->node[i]);
+}
+
+static void set_marks(const Part *p, const Group *group, bool allow) {
+  for (int i = 0; i < group->n; i++)
+    p->shim->mark(group->range[i].at, group->range[i].bytes,
+                  allow ? group->range[i].mark : SHIM_FORBIDDEN);
+}
+
+/* ---- launches ---- */
+
+static unsigned char *operand_at(CudaRun run, const CudaPlace *place) {
+  unsigned char *block[] = {[CUDA_ARENA] = run.arena,
+                            [CUDA_STATE] = run.state,
+                            [CUDA_CONSTANT] = (unsigned char *)(uintptr_t)run.constant};
+  return block[place->block] + place->at;
+}
+
+/* Operands of the three forms, as fake_conv wants them. */
+static void run_plan(const CudaLaunch *launch, CudaRun run) {
+  static const int order[][3] = {[CONV_FPROP] = {0, 1, 2},  /* x w y   */
+                                 [CONV_DGRAD] = {2, 1, 0},  /* dy w dx */
+                                 [CONV_WGRAD] = {0, 2, 1}}; /* x dy dw */
+  static const FakeForm form[] = {
+      [CONV_FPROP] = FAKE_FPROP, [CONV_DGRAD] = FAKE_DGRAD, [CONV_WGRAD] = FAKE_WGRAD};
+  ConvOp op;
+  void *at[3];
+  CHECK(conv_key_parse(launch->plan->key, &op), "key %s", launch->plan->key);
+  CHECK(op.form <= CONV_WGRAD, "%s: this harness knows no such form", launch->plan->key);
+  FakeConv conv = {.form = form[op.form],
+                   .type = (FakeType)op.dtype,
+                   .n = op.n,
+                   .h = op.h,
+                   .w = op.w,
+                   .c = op.c,
+                   .k = op.k,
+                   .r = op.r,
+                   .s = op.s,
+                   .stride = {op.stride[0], op.stride[1]},
+                   .pad = {op.pad[0], op.pad[2]}};
+  conv_output(&op, &conv.ho, &conv.wo);
+  for (int i = 0; i < 3; i++)
+    at[i] = operand_at(run, &launch->operand[order[op.form][i]]);
+  fake_conv(&conv, at[0], at[1], at[2]);
+}
+
+static float *widen(Arena *arena, CudaRun run, const CudaPlace *place, int64_t n, uint8_t dtype) {
+  float *to = arena_alloc(arena, (size_t)n * sizeof *to);
+  fake_widen(to, operand_at(run, place), n, (FakeType)dtype);
+  return to;
+}
+
+static void run_product(Arena *arena, const CudaLaunch *launch, CudaRun run) {
+  const CudaMatmul *m = launch->matmul;
+  int64_t rows = m->rows, columns = m->columns, inner = m->inner;
+  const float *a = widen(arena, run, &launch->operand[0], rows * inner, m->dtype);
+  const float *b = widen(arena, run, &launch->operand[1], columns * inner, m->dtype);
+  float *out = arena_alloc(arena, (size_t)(rows * columns) * sizeof *out);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++) {
+      double sum = 0;
+      for (int64_t k = 0; k < inner; k++)
+        sum += (double)a[m->trans_a ? k * rows + i : i * inner + k] *
+               b[m->trans_b ? j * inner + k : k * columns + j];
+      out[i * columns + j] = (float)sum;
+    }
+  fake_round(operand_at(run, &launch->operand[2]), out, rows * columns, (FakeType)m->dtype);
+}
+
+/* 1 if it did what it must not. A library writes results whole. */
+static int run_launch(Part *p, const Group *group, const CudaLaunch *launch, uint64_t seed) {
+  if (launch->kind == CUDA_KERNEL) {
+    const char *error = kernels_launch(p->kernels, launch, group->run, seed);
+    if (error)
+      printf("FAIL %s\n", error);
+    return error != NULL;
+  }
+  if (launch->kind == CUDA_PLAN)
+    run_plan(launch, group->run);
+  else
+    run_product(group->arena, launch, group->run);
+  for (int i = 0; i < group->n; i++)
+    if (group->range[i].name)
+      p->shim->mark(group->range[i].at, group->range[i].bytes, SHIM_DEFINED);
+  return 0;
+}
+
+static int count_unwritten(const Part *p, const Group *group, const char *function) {
+  int n = 0;
+  for (int i = 0; i < group->n; i++) {
+    const Range *range = &group->range[i];
+    const unsigned char *byte = range->name ? p->shim->unwritten(range->at, range->bytes) : NULL;
+    if (byte)
+      printf("FAIL %s left byte %td of %%%s unwritten\n", function ? function : "a library",
+             byte - range->at, range->name);
+    n += byte != NULL;
+  }
+  return n;
+}
+
+static int run_launches(Part *p, int g, CudaRun run, uint64_t seed) {
+  const CudaGraph *launches = &p->cuda->graph[g];
+  const Graph *graph = p->module->graph[g];
+  int failed = 0;
+  for (int i = 0, next; i < launches->n_launches && !failed; i = next) {
+    int first = launches->launch[i].kernel, past = INT32_MAX;
+    for (next = i + 1; next < launches->n_launches; next++)
+      if (launches->launch[next].kernel != first) {
+        past = launches->launch[next].kernel;
+        break;
+      }
+    Group group = {.arena = arena_new(), .run = run};
+    each_node(&group, graph, first, past, add_operands);
+    each_node(&group, graph, first, past, add_results);
+    set_marks(p, &group, true);
+    for (int k = i; k < next && !failed; k++)
+      failed += run_launch(p, &group, &launches->launch[k], seed);
+    failed += failed ? 0 : count_unwritten(p, &group, launches->launch[i].function);
+    set_marks(p, &group, false);
+    arena_free(group.arena);
+  }
+  return failed;
+}
+
+/* ---- run ---- */
+
+static unsigned char *new_block(Part *p, const char *name, uint64_t bytes) {
+  size_t size = (bytes + ALIGN) / ALIGN * ALIGN;
+  unsigned char *at = aligned_alloc(ALIGN, size);
+  CHECK(at, "out of memory");
+  memset(at, PATTERN, size);
+  p->shim->add(name, at, size);
+  return at;
+}
+
+static void free_block(Part *p, unsigned char *at) {
+  p->shim->drop(at);
+  free(at);
+}
+
+int part_run(Part *p, int g, uint64_t seed, EvalEnv *env) {
+  const AmprtGraph *graph = &p->program->graph[g];
+  unsigned char *arena = new_block(p, "the arena", graph->arena_bytes);
+  unsigned char *state = new_block(p, "the state", p->program->state_bytes);
+  unsigned char *constant = new_block(p, "the constants", p->cuda->constant_bytes);
+  AmprtRun blocks = {arena, state};
+  p->shim->mark(arena, graph->arena_bytes, SHIM_DEFINED); /* the host writes the inputs */
+  p->shim->mark(state, p->program->state_bytes, SHIM_DEFINED);
+  p->shim->mark(constant, p->cuda->constant_bytes, SHIM_CONSTANT);
+  memcpy(constant, p->cuda->constant, p->cuda->constant_bytes);
+  blocks_load(p->program, graph, &blocks, env);
+  p->shim->mark(arena, graph->arena_bytes, SHIM_FORBIDDEN);
+  p->shim->mark(state, p->program->state_bytes, SHIM_FORBIDDEN);
+  int failed = run_launches(p, g, (CudaRun){arena, state, constant}, seed);
+  p->shim->mark(arena, graph->arena_bytes, SHIM_DEFINED);
+  p->shim->mark(state, p->program->state_bytes, SHIM_DEFINED);
+  blocks_store(p->arena, p->program, graph, &blocks, env);
+  free_block(p, arena);
+  free_block(p, state);
+  free_block(p, constant);
+  return failed;
+}

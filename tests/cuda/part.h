@@ -1,0 +1,23 @@
+/* A CUDA part as code of the host, launch by launch: its tables and its kernels' text are compiled
+ * and loaded, kernels run under the shim, plans and products as plain loops. While a kernel of the
+ * graph runs, its operands alone can be read, its results and workspace alone be written. */
+#ifndef AMPCC_TESTS_CUDA_PART_H
+#define AMPCC_TESTS_CUDA_PART_H
+
+#include "codegen/codegen.h"
+#include "ir/eval/eval.h"
+
+typedef struct Part Part;
+
+/* Writes and starts to compile both texts as `folder`/`name`.*; several may be begun before the
+ * first is finished. The program that uses this is linked with export_dynamic. BUGs where a
+ * compiler fails. */
+Part *part_begin(Arena *arena, const ProgramPart *part, const CodegenOptions *options,
+                 const char *folder, const char *name);
+void part_finish(Part *part);
+void part_free(Part *part);
+/* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph. `seed`
+ * orders blocks and threads. Returns how many launches did what they must not (each is printed). */
+int part_run(Part *part, int graph, uint64_t seed, EvalEnv *env);
+
+#endif

@@ -8,9 +8,9 @@
  *
  * each for f32, f16 with loss scaling, and bf16. */
 #include "passes/pass.h"
-#include "tests/read_file.h"
-#include "tests/ops/cases.h"
 #include "tests/ops/program.h"
+#include "tests/ops/step_values.h"
+#include "tests/read_file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -57,102 +57,6 @@ static void run_pass(Step *s, const char *flag) {
   CHECK(ok, "%s failed", flag);
 }
 
-/* ---- state ---- */
-
-static uint64_t hash(const char *name) {
-  uint64_t h = UINT64_C(14695981039346656037);
-  for (; *name; name++)
-    h = (h ^ (unsigned char)*name) * UINT64_C(1099511628211);
-  return h;
-}
-
-/* A value by the name of what it is and the place in it, so that graphs before and after a pass get
- * the same, and a copy the same as its parameter. */
-static double value_of(const Node *node, const char *name, int64_t i, double ordinary) {
-  const char *kind = attr_str(node, ATTR_KIND, "");
-  const Attr *init = attr_find(node, ATTR_INIT_ARGS);
-  if (strcmp(name, "schedule") == 0)
-    return i == 1 ? 0.125 : 0; /* a constant rate */
-  if (strcmp(name, "bn_momentum") == 0)
-    return 0.75;
-  if (strcmp(name, "label") == 0)
-    return (double)(i % 3);
-  if (strcmp(kind, "stat") == 0 || strcmp(kind, "slot") == 0)
-    return fabs(ordinary);
-  if (strcmp(kind, "scale") == 0 || strcmp(kind, "counter") == 0)
-    return init ? init->floats[0] : 0;
-  return ordinary;
-}
-
-static EvalEnv *fill(Arena *arena, const Graph *graph) {
-  EvalEnv *env = eval_env_new(arena), *of = eval_env_new(arena);
-  for (int n = 0; n < graph->n_nodes; n++) {
-    const Node *node = graph->node[n];
-    if (node->op != OP_INPUT && node->op != OP_VARIABLE)
-      continue;
-    TensorType type = node->result[0]->type;
-    const char *name = attr_str(node, ATTR_NAME, node->result[0]->name);
-    bool is_copy = strcmp(attr_str(node, ATTR_KIND, ""), "copy") == 0;
-    const char *source = is_copy ? attr_str(node, ATTR_OF, "") : name;
-    EvalTensor *t = eval_env_set(env, name, type);
-    EvalTensor *f32 = eval_env_set(of, source, type_with(type, DT_F32));
-    fill_ordinary(hash(source), f32);
-    for (int64_t i = 0, size = type_count(type); i < size; i++)
-      t->v[i] = eval_round(value_of(node, source, i, f32->v[i]), type.dtype);
-  }
-  return env;
-}
-
-/* Two steps: the second reads what the first wrote. */
-static EvalEnv *evaluate(Arena *arena, const Graph *graph) {
-  EvalEnv *env = fill(arena, graph);
-  eval_graph(graph, env, EVAL_TYPED, NULL);
-  eval_graph(graph, env, EVAL_TYPED, NULL);
-  return env;
-}
-
-/* ---- comparison ---- */
-
-static int n_compared;
-
-static double distance(const EvalTensor *a, const EvalTensor *b) {
-  double diff = 0, norm = 0;
-  bool same = true;
-  for (int64_t i = 0; i < type_count(a->type); i++) {
-    double x = a->v[i], y = b->v[i];
-    same &= x == y && signbit(x) == signbit(y);
-    diff += (x - y) * (x - y);
-    norm += x * x;
-  }
-  double d = same ? 0 : sqrt(diff) / (sqrt(norm) + 1e-30);
-  return d >= 0 ? d + (same ? 0 : 1e-300) : INFINITY;
-}
-
-/* Outputs and state; inputs may change their type. */
-static bool is_result(const Graph *graph, const char *name) {
-  const Value *value = graph_find(graph, name);
-  return strncmp(name, "output:", 7) == 0 || (value && value->node->op == OP_VARIABLE);
-}
-
-/* All results that both environments have. */
-static int compare(const char *what, const Graph *graph, EvalEnv *want, EvalEnv *got,
-                   double tolerance) {
-  int failed = 0, n = 0;
-  for (int i = 0; i < want->n; i++) {
-    const EvalTensor *now = eval_env_get(got, want->name[i]);
-    if (!now || !is_result(graph, want->name[i]))
-      continue;
-    double d = distance(&want->tensor[i], now);
-    n++;
-    if (d <= tolerance)
-      continue;
-    printf("FAIL %s @%s: %s differs by %.3g\n", what, graph->name, want->name[i], d);
-    failed++;
-  }
-  n_compared += n;
-  return failed + (n == 0);
-}
-
 /* ---- the three checks ---- */
 
 static int check_keeping(Step *s, const char *flag) {
@@ -160,13 +64,13 @@ static int check_keeping(Step *s, const char *flag) {
   EvalEnv *old[MAX_GRAPHS];
   int failed = 0, n = s->module->n_graphs;
   for (int g = 0; g < n; g++)
-    old[g] = evaluate(arena, s->module->graph[g]);
+    old[g] = step_evaluate(arena, s->module->graph[g]);
   run_pass(s, flag);
   double tolerance = strcmp(flag, "lower-norm") == 0 ? norm_tolerance[s->options.dtype] : 0;
   for (int g = 0; g < n; g++) {
     const Graph *graph = s->module->graph[g];
     const char *what = arena_printf(arena, "%s %s", dtype_info[s->options.dtype].name, flag);
-    failed += compare(what, graph, old[g], evaluate(arena, graph), tolerance);
+    failed += step_compare(what, graph, old[g], step_evaluate(arena, graph), tolerance);
   }
   arena_free(arena);
   return failed;
@@ -177,7 +81,7 @@ static int check_skipping(Step *s) {
   const Graph *train = module_find(s->module, "train");
   if (!graph_find(train, "good_steps"))
     return 0;
-  EvalEnv *start = fill(s->arena, train), *end = fill(s->arena, train);
+  EvalEnv *start = step_fill(s->arena, train), *end = step_fill(s->arena, train);
   const double scale = 0x1p100;
   eval_env_get(start, "loss_scale")->v[0] = eval_env_get(end, "loss_scale")->v[0] = scale;
   eval_env_get(end, "good_steps")->v[0] = 7;
@@ -186,7 +90,7 @@ static int check_skipping(Step *s) {
                eval_env_get(end, "loss_scale")->v[0] != scale / 2 ||
                eval_env_get(end, "good_steps")->v[0] != 0;
   eval_env_get(start, "loss_scale")->v[0] = scale / 2;
-  return failed + compare("a skipped step", train, start, end, 0);
+  return failed + step_compare("a skipped step", train, start, end, 0);
 }
 
 static int check_code(Step *s, const char *resource, const char *folder, const char *name) {
@@ -197,12 +101,12 @@ static int check_code(Step *s, const char *resource, const char *folder, const c
   int failed = 0;
   for (int g = 0; g < s->module->n_graphs; g++) {
     const Graph *graph = s->module->graph[g];
-    EvalEnv *got = fill(s->arena, graph);
+    EvalEnv *got = step_fill(s->arena, graph);
     failed += program_run(program, g, 2, got) != 0;
     failed += program_run(program, g, 2, got) != 0;
     const char *what = arena_printf(s->arena, "%s code", dtype_info[s->options.dtype].name);
-    EvalEnv *want = evaluate(s->arena, graph);
-    failed += compare(what, graph, want, got, code_tolerance[s->options.dtype]);
+    EvalEnv *want = step_evaluate(s->arena, graph);
+    failed += step_compare(what, graph, want, got, code_tolerance[s->options.dtype]);
   }
   return failed;
 }
@@ -228,6 +132,6 @@ int main(int argc, char **argv) {
   for (int i = 3; i < argc; i++)
     for (int d = 0; d < N_DTYPES; d++)
       failed += check_file(argv[i], dtypes[d], argv[1], argv[2], (char[]){(char)('0' + i), 0});
-  printf("%d results compared, %d failures\n", n_compared, failed);
+  printf("%d results compared, %d failures\n", step_compared, failed);
   return failed != 0;
 }

@@ -1,0 +1,31 @@
+/* The rows of cases.def as one planned module per dtype, and what they should give: for tests that
+ * run a target's code. Graph 0, @train, holds the rows whose op lower-norm removes, graph 1, @late,
+ * all others. */
+#ifndef AMPCC_TESTS_OPS_ROWS_H
+#define AMPCC_TESTS_OPS_ROWS_H
+
+#include "passes/pass.h"
+#include "tests/ops/cases.h"
+
+enum { ROW_GRAPHS = 2 };
+
+typedef struct RowSet {
+  Arena *arena;
+  DType dtype;
+  bool (*takes)(const Case *row); /* NULL: all rows */
+  CompileOptions options;
+  Module *plain, *planned; /* as written; after the passes */
+} RowSet;
+
+RowSet rows_plan(DType dtype, const Target *target, bool (*takes)(const Case *row));
+int rows_count(const RowSet *set);
+/* What belongs to a value "c12.3", or "output:c12.y": its row, and the operand it is, or -1. */
+const Case *row_of(const char *name, int *operand);
+const char *row_name(const RowSet *set, const char *value); /* "conv2d (row 41) f16" */
+/* Inputs and variables of a graph. */
+EvalEnv *rows_fill(Arena *arena, const Graph *graph);
+/* Outputs and new state of graph g against the evaluator's, within the rows' bounds. Prints each
+ * failure and returns how many there were. */
+int rows_compare(const RowSet *set, EvalEnv *got, int g);
+
+#endif

@@ -1,10 +1,9 @@
 #include "tests/ops/program.h"
 
 #include "codegen/build.h"
-#include "runtime/amprt.h"
+#include "tests/ops/bytes.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -20,66 +19,6 @@ struct Program {
   pid_t compiler;
   const AmprtProgram *code;
 };
-
-/* ---- numbers and bytes ---- */
-
-static uint64_t encode_float(double x, int fraction, int exponent_bits) {
-  int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1, exponent;
-  uint64_t sign = signbit(x) ? UINT64_C(1) << (fraction + exponent_bits) : 0;
-  if (isnan(x))
-    return sign | (uint64_t)top << fraction | UINT64_C(1) << (fraction - 1);
-  if (isinf(x))
-    return sign | (uint64_t)top << fraction;
-  frexp(x, &exponent);
-  exponent += bias - 1;
-  if (x == 0 || exponent < 1)
-    return sign | (uint64_t)ldexp(fabs(x), bias - 1 + fraction);
-  uint64_t rest = (uint64_t)ldexp(fabs(x), fraction + bias - exponent) - (UINT64_C(1) << fraction);
-  return sign | (uint64_t)exponent << fraction | rest;
-}
-
-static double decode_float(uint64_t bits, int fraction, int exponent_bits) {
-  int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1;
-  int exponent = (int)(bits >> fraction) & top;
-  double rest = (double)(bits & ((UINT64_C(1) << fraction) - 1)), x;
-  if (exponent == top)
-    x = rest != 0 ? NAN : INFINITY;
-  else if (exponent == 0)
-    x = ldexp(rest, 1 - bias - fraction);
-  else
-    x = ldexp(rest + ldexp(1, fraction), exponent - bias - fraction);
-  return bits >> (fraction + exponent_bits) & 1 ? -x : x;
-}
-
-static const struct {
-  int fraction, exponent_bits;
-} format[DT_COUNT] = {
-    [DT_F32] = {23, 8}, [DT_F16] = {10, 5}, [DT_BF16] = {7, 8}, [DT_F64] = {52, 11}};
-
-static void encode(const EvalTensor *t, unsigned char *to) {
-  DType d = t->type.dtype;
-  for (int64_t i = 0, n = type_count(t->type); i < n; i++, to += dtype_info[d].bytes) {
-    uint64_t bits = dtype_info[d].is_float
-                        ? encode_float(t->v[i], format[d].fraction, format[d].exponent_bits)
-                        : (uint64_t)(int64_t)t->v[i];
-    memcpy(to, &bits, (size_t)dtype_info[d].bytes); /* little-endian, as the CPU target is */
-  }
-}
-
-static void decode(const unsigned char *from, EvalTensor *t) {
-  DType d = t->type.dtype;
-  int bytes = dtype_info[d].bytes;
-  for (int64_t i = 0, n = type_count(t->type); i < n; i++, from += bytes) {
-    uint64_t bits = 0;
-    memcpy(&bits, from, (size_t)bytes);
-    if (dtype_info[d].is_float)
-      t->v[i] = decode_float(bits, format[d].fraction, format[d].exponent_bits);
-    else if (d == DT_I32)
-      t->v[i] = (int32_t)bits;
-    else
-      t->v[i] = (double)(int64_t)bits;
-  }
-}
 
 /* ---- places ---- */
 
@@ -185,36 +124,6 @@ void program_finish(Program *p) {
 
 /* ---- run ---- */
 
-static TensorType port_type(const AmprtPort *port) {
-  return type_of((DType)port->dtype, port->rank, port->dim);
-}
-
-static void load(const Program *p, const AmprtGraph *graph, const AmprtRun *run, EvalEnv *env) {
-  for (int i = 0; i < graph->n_inputs; i++) {
-    const AmprtPort *port = &graph->input[i];
-    encode(eval_env_get(env, port->name), run->arena + port->at);
-  }
-  for (int i = 0; i < p->code->n_variables; i++) {
-    const EvalTensor *t = eval_env_get(env, p->code->variable[i].name);
-    if (t) /* else a variable of another graph */
-      encode(t, run->state + p->code->variable[i].at);
-  }
-}
-
-static void store(const Program *p, const AmprtGraph *graph, const AmprtRun *run, EvalEnv *env) {
-  for (int i = 0; i < graph->n_outputs; i++) {
-    const AmprtPort *port = &graph->output[i];
-    const char *name = arena_printf(p->arena, "output:%s", port->name);
-    decode((port->in_state ? run->state : run->arena) + port->at,
-           eval_env_set(env, name, port_type(port)));
-  }
-  for (int i = 0; i < p->code->n_variables; i++) {
-    EvalTensor *t = eval_env_get(env, p->code->variable[i].name);
-    if (t)
-      decode(run->state + p->code->variable[i].at, t);
-  }
-}
-
 static unsigned char *block(uint64_t bytes) {
   uint64_t size = (bytes + GUARD) / GUARD * GUARD; /* aligned_alloc wants a multiple */
   unsigned char *p = aligned_alloc(GUARD, size);
@@ -253,7 +162,7 @@ static void run_begin(Program *p, const AmprtGraph *graph, int threads, EvalEnv 
                       AmprtRun *run) {
   char error[256] = "";
   *run = (AmprtRun){block(graph->arena_bytes), block(p->code->state_bytes)};
-  load(p, graph, run, env);
+  blocks_load(p->code, graph, run, env);
   p->code->set_threads(threads);
   CHECK(!p->code->open || p->code->open(run, error, sizeof error) == 0, "open: %s", error);
   for (int i = 0; i < graph->n_kernels; i++)
@@ -270,7 +179,7 @@ static void run_end(Program *p, AmprtRun *run) {
 int program_run(Program *p, int g, int threads, EvalEnv *env) {
   AmprtRun run;
   run_begin(p, &p->code->graph[g], threads, env, &run);
-  store(p, &p->code->graph[g], &run, env);
+  blocks_store(p->arena, p->code, &p->code->graph[g], &run, env);
   int strays = count_strays(p->module->graph[g], run.arena);
   run_end(p, &run);
   return strays;

@@ -6,18 +6,19 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MAX_FILE = 1 << 30 };
+enum { MAX_FILE = 1 << 30, MAX_TEXT = 1 << 20 };
 
 /* ---- bytes ---- */
 
 /* Reads to the end and appends a NUL that is not counted. False with a message printed. */
-static bool read_all(Arena *arena, const char *path, FILE *in, Bytes *out, Diag *diag) {
+static bool read_all(Arena *arena, const char *path, FILE *in, int most, Bytes *out, Diag *diag) {
   char chunk[1 << 16];
   size_t n;
   *out = (Bytes){0};
   while ((n = fread(chunk, 1, sizeof chunk, in)) > 0) {
-    if (out->len + (int)n >= MAX_FILE) {
-      diag_error(diag, (SrcLoc){.file = path}, DIAG_TOO_LARGE, "the file is larger than 1 GiB");
+    if (out->len + (int)n >= most) {
+      diag_error(diag, (SrcLoc){.file = path}, DIAG_TOO_LARGE, "the file is larger than %d MiB",
+                 most >> 20);
       return false;
     }
     while (out->cap < out->len + (int)n + 1) {
@@ -36,16 +37,32 @@ static bool read_all(Arena *arena, const char *path, FILE *in, Bytes *out, Diag 
   return !ferror(in);
 }
 
-bool file_read(Arena *arena, const char *path, Bytes *out, Diag *diag) {
-  FILE *in = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-  if (!in) {
+static FILE *file_open(const char *path, Diag *diag) {
+  FILE *in = fopen(path, "rb");
+  if (!in)
     diag_error(diag, (SrcLoc){.file = path}, DIAG_FILE, "cannot be opened: %s", strerror(errno));
-    return false;
-  }
-  bool ok = read_all(arena, path, in, out, diag);
-  if (in != stdin)
+  return in;
+}
+
+bool file_read(Arena *arena, const char *path, Bytes *out, Diag *diag) {
+  FILE *in = strcmp(path, "-") ? file_open(path, diag) : stdin;
+  bool ok = in && read_all(arena, path, in, MAX_FILE, out, diag);
+  if (in && in != stdin)
     fclose(in);
   return ok;
+}
+
+char *text_read(Arena *arena, const char *path, Diag *diag) {
+  Bytes bytes;
+  FILE *in = file_open(path, diag);
+  bool ok = in && read_all(arena, path, in, MAX_TEXT, &bytes, diag);
+  if (in)
+    fclose(in);
+  if (ok && memchr(bytes.at, '\0', (size_t)bytes.len)) {
+    diag_error(diag, (SrcLoc){.file = path}, DIAG_FILE, "this is no text: a byte of it is 0");
+    return NULL;
+  }
+  return ok ? (char *)bytes.at : NULL;
 }
 
 /* ---- forms ---- */

@@ -9,6 +9,8 @@ typedef enum ModelForm { MODEL_PB, MODEL_PBTXT, MODEL_AMP } ModelForm;
 
 /* The whole file and a NUL that is not counted; "-" is standard input. False after an error. */
 bool file_read(Arena *arena, const char *path, Bytes *out, Diag *diag);
+/* A text of less than 1 MiB, without NULs; "-" is a file like any other. NULL after an error. */
+char *text_read(Arena *arena, const char *path, Diag *diag);
 /* By the file's ending, else by its first bytes. */
 ModelForm model_form(const char *path, const char *bytes, size_t size);
 /* What file_read gave of that path. NULL after reporting at least one error through diag; sets

@@ -1,11 +1,11 @@
 #include "frontend/precision_file.h"
 
+#include "frontend/load.h"
 #include "ir/base/nearest.h"
 
-#include <errno.h>
 #include <string.h>
 
-enum { MAX_FILE = 1 << 20, WORDS = 3 };
+enum { WORDS = 3 };
 
 typedef struct Line {
   Arena *arena;
@@ -99,23 +99,6 @@ PrecisionRules *precision_file_parse(Arena *arena, const char *path, const char 
 }
 
 PrecisionRules *precision_file_read(Arena *arena, const char *path, Diag *diag) {
-  SrcLoc loc = {.file = path};
-  FILE *in = fopen(path, "rb");
-  if (!in) {
-    diag_error(diag, loc, DIAG_FILE, "cannot be opened: %s", strerror(errno));
-    return NULL;
-  }
-  char *text = arena_alloc(arena, MAX_FILE + 1);
-  size_t n = fread(text, 1, MAX_FILE, in);
-  bool failed = ferror(in);
-  fclose(in);
-  if (failed) {
-    diag_error(diag, loc, DIAG_FILE, "cannot be read: %s", strerror(errno));
-    return NULL;
-  }
-  if (n == MAX_FILE || strlen(text) != n) {
-    diag_error(diag, loc, DIAG_PRECISION_FILE, "this is no text of less than 1 MiB");
-    return NULL;
-  }
-  return precision_file_parse(arena, path, text, diag);
+  const char *text = text_read(arena, path, diag);
+  return text ? precision_file_parse(arena, path, text, diag) : NULL;
 }

@@ -127,11 +127,8 @@ static const char *line_apply(Arena *arena, TfSettings *out, char *line) {
 }
 
 static void file_apply(Arena *arena, TfSettings *out, const char *path, Diag *diag) {
-  Bytes bytes;
-  if (!file_read(arena, path, &bytes, diag))
-    return;
   int number = 0;
-  for (char *line = (char *)bytes.at, *next; line; line = next) {
+  for (char *line = text_read(arena, path, diag), *next; line; line = next) {
     next = strchr(line, '\n');
     if (next)
       *next++ = '\0';

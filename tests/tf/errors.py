@@ -118,6 +118,7 @@ def lists():
             ("allowlist-remove MatMul", 1, ":1:1: error[E224]: expected `KEY = VALUE`"),
             ("\nwhitelist-remove = MatMul", 1, ":2:1: error[E224]: no setting has this name"),
             ("level = ALL", 1, ":1:1: error[E224]: the setting has no such value"),
+            ("min-graph-nodes = 1\n\0", 1, "error[E208]: this is no text"),
         ]:
             file.write_text(text)
             expect(status, want, GOOD, "--amp-lists=%s" % file)

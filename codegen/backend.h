@@ -49,7 +49,8 @@ struct Backend {
   /* Is that machine code what the launches need? False after one line on stderr. */
   bool (*check_kernels)(const Backend *backend, const char *code, PartFigures *figures);
   /* The machine code itself, or (TEXT_C) as C. */
-  bool (*write_kernels)(const Backend *backend, const char *text, TextForm form, FILE *out);
+  bool (*write_kernels)(const Backend *backend, const char *text, TextForm form,
+                        PartFigures *figures, FILE *out);
   /* What the passes found that the target cannot run; NULL: nothing, ever. Returns an exit status.
    */
   int (*report)(const Backend *backend, Diag *diag);

@@ -220,18 +220,31 @@ static bool check_images(const Build *b) {
   return true;
 }
 
+static void count_seconds(const Command *command, PartBuild *const *owner, int n) {
+  for (int i = 0; i < n; i++)
+    if (owner[i]->part->figures)
+      owner[i]->part->figures->seconds += command[i].seconds;
+}
+
 /* The longest first. */
 static bool compile(Build *b) {
-  Command *command = arena_alloc(b->arena, (size_t)b->n_parts * (MAX_UNITS + 1) * sizeof *command);
+  size_t most = (size_t)b->n_parts * (MAX_UNITS + 1);
+  Command *command = arena_alloc(b->arena, most * sizeof *command);
+  PartBuild **owner = arena_alloc(b->arena, most * sizeof *owner);
   int n = 0;
   for (int i = 0; i < b->n_parts; i++)
-    if (b->part[i].kernels)
+    if (b->part[i].kernels) {
+      owner[n] = &b->part[i];
       command[n++] = image_command(b, &b->part[i]);
+    }
   for (int i = 0; i < b->n_parts; i++)
-    for (int u = 0; u < b->part[i].n_units; u++)
+    for (int u = 0; u < b->part[i].n_units; u++) {
+      owner[n] = &b->part[i];
       command[n++] = unit_command(b, &b->part[i], u);
-  return commands_run(command, n, "compiling the generated C", b->options->verbose) &&
-         check_images(b);
+    }
+  bool good = commands_run(command, n, "compiling the generated C", b->options->verbose);
+  count_seconds(command, owner, n);
+  return good && check_images(b);
 }
 
 /* Once, though several parts name it. */

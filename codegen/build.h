@@ -20,6 +20,7 @@ typedef struct Command {
   const char *const *argv;
   const char *log; /* file for what it prints */
   int pid;
+  double seconds; /* of processor time that it took */
   /* Run first in the new process; the command follows if it returns true, else what it printed is
    * passed on. NULL: nothing. */
   bool (*before)(void *user);

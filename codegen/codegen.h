@@ -26,7 +26,7 @@ typedef struct PartFigures {
   int launches, functions, plans, products; /* CUDA: kernels a step, their texts, libraries' */
   int spills;                               /* functions that keep registers in memory */
   int64_t image_bytes;
-  double seconds; /* of this part alone, as if on one processor */
+  double seconds; /* of processor time */
 } PartFigures;
 
 /* What a program holds for one target. */

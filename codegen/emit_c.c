@@ -5,6 +5,7 @@
 #include "codegen/backend.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 typedef struct Stream { /* into memory */
   FILE *file;
@@ -60,8 +61,15 @@ static void begin(ProgramCode *program, Stream stream[N_STREAMS], const ProgramP
     fclose(stream[i].file);
 }
 
+static double cpu_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, FILE *kernels) {
   const Backend *backend = part->backend;
+  double start = cpu_seconds();
   PartFigures figures = {0};
   Stream stream[N_STREAMS];
   ProgramCode program = {.arena = part->module->arena,
@@ -82,22 +90,26 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, F
   fputs("#endif\n", out);
   for (int i = 0; i < N_STREAMS; i++)
     free(stream[i].text);
+  program.figures->seconds += cpu_seconds() - start;
 }
 
 int emit_program_text(const ProgramPart *part, const CodegenOptions *options, TextForm form,
                       FILE *out) {
   const Backend *backend = part->backend;
   bool apart = backend->compile_kernels != NULL, good = true;
+  PartFigures none = {0}, *figures = part->figures ? part->figures : &none;
   Stream c, kernels;
   stream_open(&c);
   stream_open(&kernels);
   emit_c(part, options, form == TEXT_C ? out : c.file, apart ? kernels.file : NULL);
   fclose(c.file);
   fclose(kernels.file);
+  double start = cpu_seconds();
   if (form == TEXT_KERNELS)
     fputs(kernels.text, out);
   else if (apart)
-    good = backend->write_kernels(backend, kernels.text, form, out);
+    good = backend->write_kernels(backend, kernels.text, form, figures, out);
+  figures->seconds += cpu_seconds() - start;
   free(c.text);
   free(kernels.text);
   return good ? 0 : 3;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -130,11 +131,17 @@ static void print_command(const Command *command) {
   fputc('\n', stderr);
 }
 
-static bool finish(const Command *command, const char *what, bool quiet) {
+static double seconds_of(struct timeval t) {
+  return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
+}
+
+static bool finish(Command *command, const char *what, bool quiet) {
   int status = 0;
-  while (waitpid(command->pid, &status, 0) < 0 && errno == EINTR)
+  struct rusage used = {0};
+  while (wait4(command->pid, &status, 0, &used) < 0 && errno == EINTR)
     if (caught)
       kill(command->pid, SIGTERM);
+  command->seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
     return true;
   if (quiet || caught)

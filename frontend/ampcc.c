@@ -92,6 +92,11 @@ static int emit_text(Arena *arena, const ProgramPart *part, const Options *optio
   return output_close(&out) && !status ? 0 : EXIT_ENVIRONMENT;
 }
 
+/* Machine code tells as much of a part as a program. */
+static bool has_figures(EmitKind emit) {
+  return emit == EMIT_EXE || emit == EMIT_OBJ || emit == EMIT_CUBIN;
+}
+
 static int emit(Arena *arena, const PartList *parts, const Options *options, Diag *diag) {
   const Module *module = parts->part[0].module;
   if (options_need_plan(options) && !compile_is_planned(module)) {
@@ -108,11 +113,12 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
                    : 0;
   if (status)
     return status;
-  if (options->emit != EMIT_EXE && options->emit != EMIT_OBJ)
-    return emit_text(arena, &parts->part[0], options);
   CodegenOptions codegen = compile_codegen(options);
-  status = build_program(parts->part, parts->n, &codegen);
-  if (status == 0 && !options->text[OPT_quiet])
+  if (options->emit == EMIT_EXE || options->emit == EMIT_OBJ)
+    status = build_program(parts->part, parts->n, &codegen);
+  else
+    status = emit_text(arena, &parts->part[0], options);
+  if (status == 0 && has_figures(options->emit) && !options->text[OPT_quiet])
     say_done(parts, options);
   return status;
 }

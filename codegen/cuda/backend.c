@@ -50,19 +50,6 @@ static bool compile_kernels(const Backend *backend, const char *text, const char
          write_file(image, cuda_emit_image, cuda, &code);
 }
 
-static bool write_kernels(const Backend *backend, const char *text, TextForm form, FILE *out) {
-  NvrtcCode code;
-  if (!compile_text(cuda_target_of(backend->target), text, &code))
-    return false;
-  if (form == TEXT_C)
-    cuda_emit_image(cuda_target_of(backend->target), &code, out);
-  else if (form == TEXT_PTX)
-    fwrite(code.ptx, 1, code.ptx_bytes, out);
-  else
-    fwrite(code.cubin, 1, code.cubin_bytes, out);
-  return true;
-}
-
 /* ---- checks ---- */
 
 static bool read_file(Arena *arena, const char *path, const char **data, size_t *size) {
@@ -87,25 +74,46 @@ static const CubinKernel *find_kernel(const CubinKernel *kernel, int n, const ch
   BUG("the machine code has no `%s`", name);
 }
 
-static bool check_kernels(const Backend *backend, const char *path, PartFigures *figures) {
-  CudaTarget *cuda = cuda_target_of(backend->target);
-  const char *data;
-  size_t size;
+static void check_code(const CudaTarget *cuda, const char *data, size_t size,
+                       PartFigures *figures) {
   CubinKernel *kernel;
   int n;
-  if (!read_file(cuda->arena, path, &data, &size))
-    return false;
-  CHECK(cubin_read(cuda->arena, data, size, &kernel, &n), "%s is no cubin", path);
+  CHECK(cubin_read(cuda->arena, data, size, &kernel, &n), "NVRTC made no cubin");
   for (int i = 0; i < cuda->n_wanted; i++) {
     const Wanted *wanted = &cuda->wanted[i];
     const char *refusal = cubin_refusal(cuda->arena, find_kernel(kernel, n, wanted->function),
                                         cuda->device, wanted->threads, wanted->shared);
-    CHECK(!refusal, "%s: %s", backend->target->name, refusal);
+    CHECK(!refusal, "%s: %s", cuda->target.name, refusal);
   }
   figures->functions = n;
   figures->image_bytes = (int64_t)size;
   for (int i = 0; i < n; i++)
     figures->spills += kernel[i].stack > 0;
+}
+
+static bool check_kernels(const Backend *backend, const char *path, PartFigures *figures) {
+  const CudaTarget *cuda = cuda_target_of(backend->target);
+  const char *data;
+  size_t size;
+  if (!read_file(cuda->arena, path, &data, &size))
+    return false;
+  check_code(cuda, data, size, figures);
+  return true;
+}
+
+static bool write_kernels(const Backend *backend, const char *text, TextForm form,
+                          PartFigures *figures, FILE *out) {
+  CudaTarget *cuda = cuda_target_of(backend->target);
+  NvrtcCode code;
+  if (!compile_text(cuda, text, &code))
+    return false;
+  check_code(cuda, code.cubin, code.cubin_bytes, figures);
+  if (form == TEXT_C)
+    cuda_emit_image(cuda, &code, out);
+  else if (form == TEXT_PTX)
+    fwrite(code.ptx, 1, code.ptx_bytes, out);
+  else
+    fwrite(code.cubin, 1, code.cubin_bytes, out);
   return true;
 }
 

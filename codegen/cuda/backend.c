@@ -119,18 +119,14 @@ static bool write_kernels(const Backend *backend, const char *text, TextForm for
 
 static int report(const Backend *backend, Diag *diag) {
   const CudaTarget *cuda = cuda_target_of(backend->target);
-  int status = 0;
   if (cuda->failure) {
     say(cuda->failure);
     return ENVIRONMENT;
   }
-  for (int i = 0; i < cuda->n_planned; i++)
-    if (cuda->planned[i].refusal) {
-      diag_error(diag, cuda->planned[i].loc, DIAG_TARGET, "%s cannot run `%s`: %s",
-                 backend->target->name, cuda->planned[i].plan.key, cuda->planned[i].refusal);
-      status = INPUT;
-    }
-  return status;
+  for (int i = 0; i < cuda->n_refusals; i++)
+    diag_error(diag, cuda->refusal[i].loc, DIAG_TARGET, "%s cannot run `%s`: %s",
+               backend->target->name, cuda->refusal[i].op, cuda->refusal[i].why);
+  return cuda->n_refusals ? INPUT : 0;
 }
 
 /* ---- objects ---- */

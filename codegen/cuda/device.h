@@ -10,7 +10,7 @@
 typedef struct Device {
   const char *name; /* "h200", as in --target=cuda:h200 */
   int capability;   /* 90 */
-  bool is_default;  /* compiled for without --target */
+  bool is_default;  /* one of --target=cuda */
   const char *product;
   int multiprocessors, l2_mib;
   int threads, blocks;       /* that a multiprocessor holds at once */

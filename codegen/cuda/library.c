@@ -22,8 +22,12 @@ static const Node *only_node(const Kernel *kernel) {
 
 int64_t cuda_library_workspace(const Target *target, const Kernel *kernel) {
   const Node *node = only_node(kernel);
-  if (node->op == OP_MATMUL)
+  if (node->op == OP_MATMUL) {
+    if (node->result[0]->type.dtype == DT_BF16 && cuda_target_of(target)->device->capability < 80)
+      cuda_refuse(cuda_target_of(target), node, op_info[node->op].name,
+                  "it does not multiply bf16; sm_80 and later do");
     return MATMUL_WORKSPACE;
+  }
   return cuda_planned(cuda_target_of(target), node)->plan.workspace;
 }
 

@@ -10,21 +10,35 @@
 /* cuDNN and cublasLt are fastest where operands begin at such places; cudaMalloc gives no less. */
 enum { ALIGN = 256 };
 
+void cuda_refuse(CudaTarget *cuda, const Node *node, const char *op, const char *why) {
+  for (int i = 0; i < cuda->n_refusals; i++)
+    if (strcmp(cuda->refusal[i].why, why) == 0)
+      return;
+  Refusal refusal = {node->loc, op, arena_strdup(cuda->arena, why, strlen(why))};
+  arena_push(cuda->arena, cuda->refusal, cuda->n_refusals, cuda->cap_refusals, refusal);
+}
+
+static PlanText plan(CudaTarget *cuda, const Node *node, const ConvOp *op, const char *key) {
+  char error[TOOLKIT_ERROR] = "";
+  PlanText text;
+  if (plan_make(cuda->toolkit, cuda->cache, cuda->arena, op, cuda->device, &text, error))
+    return text;
+  text = (PlanText){.key = arena_strdup(cuda->arena, key, strlen(key))};
+  if (cuda->toolkit->cudnn_version)
+    cuda_refuse(cuda, node, text.key, error);
+  else if (!cuda->failure)
+    cuda->failure = arena_strdup(cuda->arena, error, strlen(error));
+  return text;
+}
+
 const Planned *cuda_planned(CudaTarget *cuda, const Node *node) {
-  char key[CONV_KEY_BYTES], error[TOOLKIT_ERROR] = "";
+  char key[CONV_KEY_BYTES];
   ConvOp op = plan_op(node, false);
   conv_key_print(&op, key);
   for (int i = 0; i < cuda->n_planned; i++)
     if (strcmp(cuda->planned[i].plan.key, key) == 0)
       return &cuda->planned[i];
-  Planned planned = {.loc = node->loc, .index = cuda->n_planned};
-  if (!plan_make(cuda->toolkit, cuda->cache, cuda->arena, &op, cuda->device, &planned.plan,
-                 error)) {
-    planned.refusal = arena_strdup(cuda->arena, error, strlen(error));
-    planned.plan = (PlanText){.key = arena_strdup(cuda->arena, key, strlen(key))};
-    if (!cuda->toolkit->cudnn_version && !cuda->failure)
-      cuda->failure = planned.refusal;
-  }
+  Planned planned = {plan(cuda, node, &op, key), cuda->n_planned};
   arena_push(cuda->arena, cuda->planned, cuda->n_planned, cuda->cap_planned, planned);
   return &cuda->planned[planned.index];
 }

@@ -5,13 +5,17 @@
 #include "codegen/backend.h"
 #include "codegen/cuda/plan.h"
 
-/* The plan of one convolution, or why there is none. */
+/* The plan of one convolution; without text and workspace if it was refused. */
 typedef struct Planned {
   PlanText plan;
-  const char *refusal; /* NULL: planned */
-  SrcLoc loc;          /* of the first node that wanted it */
   int index;
 } Planned;
+
+/* What the device cannot run, for each reason once. */
+typedef struct Refusal {
+  SrcLoc loc;
+  const char *op, *why;
+} Refusal;
 
 /* What the image must hold: one launch of a generated kernel. */
 typedef struct Wanted {
@@ -31,6 +35,8 @@ typedef struct CudaTarget {
   const char *failure; /* the first of a library that cannot be opened; NULL: none */
   Planned *planned;    /* by key, once */
   int n_planned, cap_planned;
+  Refusal *refusal;
+  int n_refusals, cap_refusals;
   Wanted *wanted;
   int n_wanted, cap_wanted;
 } CudaTarget;
@@ -39,6 +45,7 @@ typedef struct CudaTarget {
 void cuda_target_init(CudaTarget *cuda, const char *name);
 /* The plan of a convolution; valid until the next call. */
 const Planned *cuda_planned(CudaTarget *cuda, const Node *node);
+void cuda_refuse(CudaTarget *cuda, const Node *node, const char *op, const char *why);
 static inline CudaTarget *cuda_target_of(const Target *target) {
   return (CudaTarget *)target->context;
 }

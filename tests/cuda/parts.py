@@ -1,0 +1,131 @@
+"""parts.py AMPCC ZOO TINY TOOLKIT RESOURCE: programs of several parts, and what ampcc makes of one.
+
+TINY is a small model; RESOURCE the folder that programs are linked from. The machine needs no GPU."""
+import filecmp
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ampcc, zoo, tiny, toolkit, resource = map(os.path.abspath, sys.argv[1:])
+TRAIN = ["--use-synthetic-data", "--max-train-steps=2", "--threads=1"]
+LINK = ["-no-pie", "-fopenmp", f"{resource}/libamprt_cuda.a", f"{resource}/libamprt_dnn.a", f"{resource}/libamprt.a"]
+LIBRARIES = ["-ldnnl", "-lz", "-lm", "-ldl", "-lrt", "-lpthread"]
+HAS_DRIVER = os.path.exists("/dev/nvidiactl")
+
+
+def run(*args, status=0, stdin=None, **env):
+    done = subprocess.run([str(a) for a in args], input=stdin, capture_output=True, env={**os.environ, **env})
+    err = done.stderr.decode(errors="replace")
+    assert done.returncode == status, (args, done.returncode, err)
+    return done.stdout, err
+
+
+def compile(name, targets, *more, **env):
+    _, err = run(ampcc, tiny, f"--target={targets}", "--cache-dir=cache", "-o", name, *more, **env)
+    return pathlib.Path(name), err
+
+
+def lists():
+    """Parts are there once, newest GPU first, the CPU last, whatever the order they are named in."""
+    train, err = compile("train", "cpu,cuda:sm_75,cuda:h200,cpu,cuda:h100")
+    lines = [line.split()[1] for line in err.splitlines()[1:]]
+    assert lines == ["cuda:sm_90", "cuda:sm_75", "cpu"], err
+    assert "launches of" in err and "KB)" in err and "MB of arena" in err, err
+    about, _ = run("./train", "--about")
+    parts = [line.split()[0] for line in about.splitlines() if line.startswith((b"cuda:", b"cpu "))]
+    assert parts == [b"cuda:sm_90", b"cuda:sm_75", b"cpu"], about
+    return train
+
+
+def runs(train):
+    """It runs on the first part that fits, and says why not on those before."""
+    if HAS_DRIVER:
+        return
+    _, err = run("./train", *TRAIN)
+    assert "train: not cuda:sm_90, cuda:sm_75: no NVIDIA driver is installed\ntrain: device cpu\n" in err, err
+    _, err = run("./train", "--device=cuda", *TRAIN, status=3)
+    assert "does not run here: cuda:sm_90, cuda:sm_75: no NVIDIA driver is installed" in err, err
+    compile("alone", "cuda:h200")
+    assert "no NVIDIA driver" in run("./alone", *TRAIN, status=3)[1]
+    hidden = ["unshare", "-rm", "sh", "-c", f'mount -t tmpfs none "{toolkit}" && exec "$@"', "sh"]
+    if subprocess.run(hidden + ["true"], capture_output=True).returncode == 0:
+        run(*hidden, train.absolute(), *TRAIN)
+    else:
+        print("cannot hide the toolkit here: no private mounts")
+
+
+def same_bytes(train):
+    """Cold cache, warm cache, no cache."""
+    again, _ = compile("again", "cuda:h200,cuda:sm_75,cpu")
+    assert filecmp.cmp(train, again, shallow=False)
+    for cache in "cache", "":
+        run(ampcc, tiny, "--target=cuda:h200", "--emit=cubin", f"--cache-dir={cache}", "-o", f"cubin{cache}")
+    assert filecmp.cmp("cubin", "cubincache", shallow=False)
+    assert open("cubin", "rb").read(4) == b"\x7fELF"
+
+
+def links_what_it_needs(train):
+    """A program without a CUDA part holds nothing of CUDA."""
+    plain, _ = compile("plain", "cpu")
+    for path, has in (train, True), (plain, False):
+        assert (b"libcublasLt.so.13" in path.read_bytes()) == has, path
+    for path in train, plain:
+        assert b"cuda" not in run("ldd", path.absolute())[0], path
+
+
+def texts():
+    """One part as C, CUDA C, PTX and an object; the C and the object are whole programs."""
+    compile("part.cu", "cuda:h200", "--emit=cuda")
+    text = open("part.cu").read()
+    assert "AMP_KERNEL(" in text and "#include" not in text
+    compile("part.ptx", "cuda:h200", "--emit=ptx")
+    assert ".target sm_90" in open("part.ptx").read()
+    compile("part.c", "cuda:h200", "--emit=c")
+    cudart = next(pathlib.Path(toolkit).glob("**/libcudart_static.a"))
+    run("cc", "-O1", "-w", "-I", resource, "part.c", "-o", "from_c", *LINK, cudart, *LIBRARIES)
+    assert b"target       cuda:sm_90\n" in run("./from_c", "--about")[0]
+    compile("part.o", "cuda:h200,cpu", "--emit=obj")
+    run("cc", "part.o", "-o", "from_o", *LINK, cudart, *LIBRARIES)
+    assert b"\ncpu " in run("./from_o", "--about")[0]
+    run(ampcc, "-", "--target=cuda:h200,cpu", "--cache-dir=cache", "-o", "from_stdin", stdin=open(tiny, "rb").read())
+    assert not [name for name in os.listdir(".") if name.startswith("ampcc-")]
+
+
+def temps():
+    """--save-temps keeps the texts and the machine code; nothing else stays."""
+    os.mkdir("tmp")
+    compile("kept", "cuda:h200", "--save-temps", TMPDIR=os.path.abspath("tmp"))
+    for ending in "c", "cu", "cubin", "o":
+        assert os.path.getsize(f"kept.cuda_sm_90.{ending}") > 0
+    assert os.listdir("tmp") == [], os.listdir("tmp")
+
+
+def refusals():
+    """What cannot be: the status and the words."""
+    for name in "cifar_resnet8", "mlp":
+        run(zoo, name, "-o", name + ".pb")
+    resnet, mlp = "cifar_resnet8.pb", "mlp.pb"
+    os.mkdir("empty")
+    for status, words, more, model in (
+            (1, "node 'conv1': error[E402]: cuda:sm_75 cannot run `fprop bf16", ["--target=cuda:t4", "--dtype=bf16"], resnet),
+            (1, "error[E402]: cuda:sm_75 cannot run `matmul`", ["--target=cuda:t4,cpu", "--dtype=bf16"], mlp),
+            (3, "no libnvrtc.so.13 in empty; --cuda-path names", ["--target=cpu,cuda:t4", "--cuda-path=empty"], mlp),
+            (2, "--target: one at a time", ["--target=cpu,cuda:t4", "--emit=c"], mlp),
+            (2, "--emit=ptx is for GPUs", ["--emit=ptx"], mlp),
+            (2, "--target must have cpu in it", ["--target=cuda:t4", "--certify"], mlp)):
+        _, err = run(ampcc, model, "-o", "refused", "--cache-dir=cache", *more, status=status)
+        assert words in err and not os.path.exists("refused"), (more, err)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    program = lists()
+    runs(program)
+    same_bytes(program)
+    links_what_it_needs(program)
+    texts()
+    temps()
+    refusals()
+    os.chdir("/")

@@ -1,6 +1,6 @@
-"""refusals.py PROGRAM FAKES STEM: what a CUDA part says where it cannot run, or stops running.
+"""refusals.py PROGRAM FAKES MAKER STEM: what a CUDA part says where it cannot run, or stops running.
 
-PROGRAM is refused.c on the fake libraries of folder FAKES; STEM.cu its kernels. Each case is one
+PROGRAM is refused.c on the fake libraries of folder FAKES; MAKER (make_kernels.c) compiles STEM.cu, its kernels. Each case is one
 run: nothing may crash, the reason is on one line, the exit status is 3, and what was saved before
 is still good."""
 import os
@@ -110,11 +110,11 @@ def check(program, fakes, scratch, kernels, case):
     return not wrong
 
 
-def main(program, fakes, stem):
+def main(program, fakes, maker, stem):
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         shutil.copy(stem + ".cu", scratch / "device.cu")
-        subprocess.run([program, "kernels", str(scratch / "device")], check=True)
+        subprocess.run([maker, str(scratch / "device")], check=True)
         good = [check(program, pathlib.Path(fakes), scratch, str(scratch / "device.so"), case) for case in CASES]
     print(f"{sum(good)} of {len(good)} cases")
     return not all(good)

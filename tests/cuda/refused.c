@@ -2,11 +2,9 @@
  * its step is a convolution, a product, and two kernels of device.cu, which count it and sum the
  * image.
  *
- *   refused kernels STEM        makes STEM.so of STEM.cu
- *   refused FAULT FLAG...       runs it; FAULT: none, image, plan, key, function, alone (no part
- * for the CPU) */
+ *   refused FAULT FLAG...     FAULT: none, image, plan, key, function, alone (no part for the CPU)
+ */
 #include "codegen/cuda/cuda_rt.h"
-#include "tests/cuda/shim/kernels.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -152,10 +150,6 @@ int main(int argc, char **argv) {
   static const AmprtPart parts[] = {{"cuda:sm_90", &on_gpu, gpu_fits}, {"cpu", &on_cpu, NULL}};
   if (argc < 2)
     return 2;
-  if (!strcmp(argv[1], "kernels")) {
-    Kernels *text = kernels_begin(argv[2], false);
-    return !kernels_finish(text);
-  }
   damage(argv[1]);
   int n = strcmp(argv[1], "alone") ? 2 : 1;
   argv[1] = argv[0];

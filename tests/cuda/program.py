@@ -1,0 +1,50 @@
+"""Programs that ampcc made, with a part for the CPU and one for a GPU, on the fake libraries.
+
+Nothing of them is changed but libcudart_static.a, which they are linked with: ampcc gets a folder
+of links to the toolkit in which only that file is another one."""
+import os
+import pathlib
+import subprocess
+
+
+def link_toolkit(toolkit, cudart, objects, folder):
+    """Makes `folder` as `toolkit` is, with the archive `cudart` made of `objects`."""
+    there, here = pathlib.Path(toolkit), pathlib.Path(folder)
+    for part in pathlib.Path(cudart).relative_to(there).parts:
+        here.mkdir()
+        for entry in there.iterdir():
+            if entry.name != part:
+                (here / entry.name).symlink_to(entry)
+        there, here = there / part, here / part
+    subprocess.run(["ar", "crs", str(here), *map(str, objects)], check=True)
+
+
+class Tools:
+    """The arguments that tests/cuda/meson.build gives: ampcc, the toolkit and its libcudart_static.a,
+    fake_cudart's archive, the folder of the fake libraries, make_kernels."""
+
+    def __init__(self, scratch, ampcc, toolkit, cudart, fake_cudart, fakes, maker):
+        self.scratch, self.ampcc, self.fakes, self.maker = pathlib.Path(scratch), ampcc, fakes, maker
+        self.toolkit = self.scratch / "toolkit"
+        objects = sorted(pathlib.Path(fake_cudart + ".p").glob("*.o"))
+        link_toolkit(toolkit, cudart, objects, self.toolkit)
+
+
+class Program:
+    def __init__(self, tools, model, name, *flags, target="cuda:h200"):
+        stem = tools.scratch / name
+        self.path, self.tools = str(stem), tools
+        subprocess.run([tools.ampcc, model, f"--target=cpu,{target}", f"--cuda-path={tools.toolkit}", "--cache-dir=",
+                        f"--save-temps={stem}", "-o", self.path, *flags], check=True, cwd=tools.scratch,
+                       stderr=subprocess.DEVNULL)
+        (text,) = tools.scratch.glob(f"{name}.cuda_*.cu")
+        subprocess.run([tools.maker, str(text.with_suffix(""))], check=True)
+        self.kernels = str(text.with_suffix(".so"))
+
+    def run(self, device, *flags, **environment):
+        """Exit status, and what it printed."""
+        env = {**os.environ, "FAKE_CUDA_KERNELS": self.kernels, "LD_LIBRARY_PATH": self.tools.fakes,
+               "OMP_NUM_THREADS": "1", **environment}
+        result = subprocess.run([self.path, f"--device={device}", *flags], env=env, capture_output=True, text=True,
+                                cwd=self.tools.scratch, timeout=300)
+        return result.returncode, result.stdout + result.stderr

@@ -26,7 +26,7 @@ typedef struct CudaRun {
   const unsigned char *constant;
 } CudaRun;
 
-enum { CUDA_MAX_OPERANDS = 12 };
+enum { CUDA_MAX_OPERANDS = 16 };
 
 /* One execution plan of cuDNN, made when compiling (codegen/cuda/plan.c). */
 typedef struct CudaPlan {

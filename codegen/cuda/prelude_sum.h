@@ -70,7 +70,7 @@ AMP_INLINE void amp_tile_store(const AmpTile *t, const AmpSpace *space, int n, i
  * The first row's shift is left in shift[]. */
 AMP_INLINE void amp_tile_shift(const AmpTile *t, int n, int count, float *shift, float *s, float *q,
                                float *shared) {
-  __syncthreads();
+  __syncthreads(); /* spare where no other sum came before */
   if (t->row == 0) {
     AMP_UNROLL
     for (int i = 0; i < n; i++)

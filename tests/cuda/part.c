@@ -54,8 +54,21 @@ static pid_t run_shell(const char *command) {
   return pid;
 }
 
+static void write_edited(const char *text, const PartEdit *edit, FILE *out) {
+  int n = 0;
+  for (const char *at; edit && (at = strstr(text, edit->find)) != NULL; n++) {
+    fwrite(text, 1, (size_t)(at - text), out);
+    fputs(edit->replace, out);
+    text = at + strlen(edit->find);
+  }
+  fputs(text, out);
+  CHECK(!edit || n > 0, "there is no `%s` in the text", edit->find);
+}
+
 Part *part_begin(Arena *arena, const ProgramPart *from, const CodegenOptions *options,
-                 const char *folder, const char *name) {
+                 const PartEdit *edit, const char *folder, const char *name) {
+  char *kernels = NULL;
+  size_t size;
   Part *p = arena_new_of(arena, Part);
   *p = (Part){.arena = arena,
               .module = from->module,
@@ -63,13 +76,17 @@ Part *part_begin(Arena *arena, const ProgramPart *from, const CodegenOptions *op
               .stem = arena_printf(arena, "%s/%s", folder, name)};
   const char *tables = arena_printf(arena, "%s_tables.c", p->stem);
   const char *text = arena_printf(arena, "%s.cu", p->stem);
-  FILE *out = fopen(tables, "w"), *kernels = fopen(text, "w");
-  CHECK(out && kernels, "cannot write %s", tables);
-  emit_c(from, options, out, kernels);
+  FILE *out = fopen(tables, "w"), *file = fopen(text, "w"),
+       *memory = open_memstream(&kernels, &size);
+  CHECK(out && file && memory, "cannot write %s", tables);
+  emit_c(from, options, out, memory);
+  fclose(memory);
+  write_edited(kernels, edit, file);
+  free(kernels);
+  fclose(file);
   fprintf(out, "\n#ifdef AMPCC_TABLES\nconst CudaImage amp_images_%s[2] = {{0}};\n#endif\n",
           p->ident);
   fclose(out);
-  fclose(kernels);
   p->kernels = kernels_begin(p->stem, true);
   p->compiler = run_shell(arena_printf(
       arena, "cc -std=gnu11 -DAMPCC_TABLES -w -O0 -fPIC -shared '-I%s' -o '%s_tables.so' '%s'",
@@ -322,4 +339,8 @@ int part_run(Part *p, int g, uint64_t seed, EvalEnv *env) {
   free_block(p, state);
   free_block(p, constant);
   return failed;
+}
+
+int part_skip(Part *p, int line) {
+  return p->shim->skip(line);
 }

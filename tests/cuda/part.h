@@ -9,15 +9,23 @@
 
 typedef struct Part Part;
 
+/* A fault to plant: every `find` in the kernels' text becomes `replace`. */
+typedef struct PartEdit {
+  const char *find, *replace;
+} PartEdit;
+
 /* Writes and starts to compile both texts as `folder`/`name`.*; several may be begun before the
- * first is finished. The program that uses this is linked with export_dynamic. BUGs where a
- * compiler fails. */
+ * first is finished; `edit` may be NULL. The program that uses this is linked with export_dynamic.
+ * BUGs where a compiler fails. */
 Part *part_begin(Arena *arena, const ProgramPart *part, const CodegenOptions *options,
-                 const char *folder, const char *name);
+                 const PartEdit *edit, const char *folder, const char *name);
 void part_finish(Part *part);
 void part_free(Part *part);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph. `seed`
  * orders blocks and threads. Returns how many launches did what they must not (each is printed). */
 int part_run(Part *part, int graph, uint64_t seed, EvalEnv *env);
+/* From now on barriers in this line of the kernels' text do nothing; 0: all do what they should.
+ * Returns how often a thread has passed the one before. */
+int part_skip(Part *part, int line);
 
 #endif

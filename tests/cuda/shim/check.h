@@ -27,6 +27,9 @@ void check_block(void);
 void check_barrier(void);
 void check_warp(int warp);
 
+/* meet.c */
+int meet_skip(int line);
+
 /* shared.c: shared memory of the launch; of the block: fresh. */
 void shared_launch(size_t dynamic);
 void shared_block(void);

@@ -216,5 +216,5 @@ static const char *run_launch(const ShimLaunch *what) {
   return *error ? error : NULL;
 }
 
-__attribute__((visibility("default")))
-const ShimApi shim_api = {run_launch, check_add, check_drop, check_mark, check_unwritten};
+__attribute__((visibility("default"))) const ShimApi shim_api = {
+    run_launch, check_add, check_drop, check_mark, check_unwritten, meet_skip};

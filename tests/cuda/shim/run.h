@@ -47,6 +47,9 @@ typedef struct ShimApi {
   /* The first byte that was marked undefined and that no kernel has written since; NULL: none, or
    * accesses are not checked here. */
   const void *(*unwritten)(const void *at, size_t bytes);
+  /* A fault to plant: barriers of blocks in this line of the text let everyone pass; 0: none.
+   * Returns how often a thread has passed the line before. */
+  int (*skip)(int line);
 } ShimApi;
 
 extern const ShimApi shim_api;

@@ -25,6 +25,10 @@ double sqrt(double);
 double pow(double, double);
 float sqrtf(float);
 
+AMP_INLINE double amp_cos_pi(double x) {
+  return cos(3.14159265358979323846 * x);
+}
+
 AMP_INLINE uint32_t amp_bits(float x) {
   uint32_t u;
   __builtin_memcpy(&u, &x, sizeof u);

@@ -4,8 +4,6 @@
 #include "codegen/cuda/loop_text.h"
 #include "codegen/loop/prelude_text.h"
 
-#include <string.h>
-
 void cuda_emit_prelude(FILE *out) {
   for (const char *const *line = cuda_prelude; *line; line++)
     fputs(*line, out);
@@ -33,53 +31,64 @@ const char *launch_wrap(Emitter *emit, const char *stem, const char *args_type, 
   return function_intern(emit, stem, "", text);
 }
 
-/* ---- loops ---- */
-
-/* `$` becomes the name of the first kernel. */
-static const char *name_first(Arena *arena, const char *text, const char *first) {
-  Text out = {arena};
-  for (const char *dollar; (dollar = strchr(text, '$')); text = dollar + 1)
-    text_format(&out, "%.*s%s", (int)(dollar - text), text, first);
-  text_add(&out, text);
-  return text_get(&out);
-}
-
-static void launch_loop(Emitter *emit, const Kernel *kernel, LaunchList *out) {
-  Arena *arena = emit->arena;
-  LoopPlan plan = loop_plan(arena, kernel);
-  LoopShape shape = loop_shape(kernel);
-  const AmpSpace *s = &shape.space;
-  const char *stem = loop_stem(arena, kernel), *args = args_name(emit, kernel);
-  const char *text = cuda_loop_text(&plan, &shape);
-  const char *tail = shape.sums ? cuda_tail_text(&plan, &shape) : "";
-  const char *function = function_intern(emit, arena_printf(arena, "k_%s", stem),
-                                         loop_types(&plan, "AmpSpace space"), text);
-  const char *space = arena_printf(arena, ".space = {%lld, %lld, %d, %d}", (long long)s->total,
-                                   (long long)s->rows, s->channels, s->groups);
-  loop_args(emit, &plan, space, function, args);
-  if (!shape.sums) {
-    launch_add(emit, kernel, function, args, shape.blocks, 1, out);
-    return;
-  }
-  launch_add(emit, kernel, function, args, shape.panels, s->groups, out);
-  const char *end = function_intern(emit, arena_printf(arena, "k_%s_end", stem), "",
-                                    name_first(arena, tail, function));
-  launch_add(emit, kernel, end, args, loop_tail_blocks(&shape), 1, out);
-}
-
 /* ---- all kinds ---- */
 
 void cuda_emit_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out) {
   static void (*const table[])(Emitter *, const Kernel *, LaunchList *) = {
       [GEN_ROW] = launch_row, [GEN_REDUCE] = launch_reduce, [GEN_POOL] = launch_pool};
   GenClass gen = op_info[kernel->node[0]->op].gen;
-  CHECK(n == 1 || gen == GEN_OPT, "kernels %d and on cannot share a launch", kernel->id);
+  bool is_table = gen < sizeof table / sizeof *table && table[gen];
+  CHECK(n == 1 || !is_table, "kernels %d and on cannot share a launch", kernel->id);
   if (gen == GEN_OPT)
     launch_opt(emit, kernel, n, out);
-  else if (gen < sizeof table / sizeof *table && table[gen])
+  else if (is_table)
     table[gen](emit, kernel, out);
-  else
+  else if (n == 1)
     launch_loop(emit, kernel, out);
+  else
+    launch_loops(emit, kernel, n, out);
+}
+
+/* ---- which kernels share a launch ---- */
+
+static bool reads(const Kernel *kernel, const Value *variable) {
+  for (int i = 0; i < kernel->n_nodes; i++)
+    for (int k = kernel->node[i]->op == OP_UPDATE; k < kernel->node[i]->n_args; k++)
+      if (value_storage(kernel->node[i]->arg[k]) == variable)
+        return true;
+  return false;
+}
+
+/* Does `later` store what one of the n before it reads? */
+static bool overtakes(const Kernel *before, int n, const Kernel *later) {
+  for (int i = 0; i < later->n_nodes; i++)
+    for (int k = 0; k < n && later->node[i]->op == OP_UPDATE; k++)
+      if (reads(&before[k], later->node[i]->arg[0]))
+        return true;
+  return false;
+}
+
+static bool stores_in_arena(const Kernel *kernel) {
+  for (int i = 0; i < kernel->n_nodes; i++) {
+    const Node *node = kernel->node[i];
+    const int64_t *at = attr_ints(node, ATTR_AT, node->n_results);
+    for (int r = 0; at && r < node->n_results; r++)
+      if (at[r] >= 0)
+        return true;
+  }
+  return false;
+}
+
+/* The memory plan was made for one after the other. Kernels that store only to variables can run at
+ * once: what they read was made before the first of them. */
+int cuda_loops_joined(const Kernel *kernel, int n) {
+  bool is_opt = op_info[kernel->node[0]->op].gen == GEN_OPT;
+  int joined = 0;
+  while (joined < n && !stores_in_arena(&kernel[joined]) &&
+         !overtakes(kernel, joined, &kernel[joined]) &&
+         (is_opt ? launch_opt_joins : launch_loop_joins)(kernel, joined, &kernel[joined]))
+    joined++;
+  return joined ? joined : 1;
 }
 
 int64_t cuda_loop_workspace(const Kernel *kernel) {
@@ -92,7 +101,7 @@ int64_t cuda_loop_workspace(const Kernel *kernel) {
   if (node->op == OP_CLIP_NORM)
     return pieces * (int64_t)sizeof(double);
   if (op_info[node->op].gen == GEN_OPT)
-    return launch_opt_workspace(node);
+    return launch_opt_workspace(kernel);
   if (op_info[node->op].gen == GEN_ROW || op_info[node->op].gen == GEN_REDUCE ||
       op_info[node->op].gen == GEN_POOL)
     return 0;

@@ -14,12 +14,18 @@ void launch_add(Emitter *emit, const Kernel *kernel, const char *function, const
 const char *launch_wrap(Emitter *emit, const char *stem, const char *args_type, const char *shared,
                         const char *call);
 
+/* launch_loop.c: POINT, VECTOR, CHANNEL, UPDATE; launch_loops: `n` of one text */
+void launch_loop(Emitter *emit, const Kernel *kernel, LaunchList *out);
+void launch_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out);
+/* May `next` share the launch of the n kernels before it, as far as its kind goes? */
+bool launch_loop_joins(const Kernel *first, int n, const Kernel *next);
+bool launch_opt_joins(const Kernel *first, int n, const Kernel *next);
 /* launch_table.c: ROW, REDUCE, POOL */
 void launch_row(Emitter *emit, const Kernel *kernel, LaunchList *out);
 void launch_reduce(Emitter *emit, const Kernel *kernel, LaunchList *out);
 void launch_pool(Emitter *emit, const Kernel *kernel, LaunchList *out);
 /* launch_opt.c: `n` kernels of one op at once, each over its own parameter */
 void launch_opt(Emitter *emit, const Kernel *kernel, int n, LaunchList *out);
-int64_t launch_opt_workspace(const Node *node);
+int64_t launch_opt_workspace(const Kernel *kernel);
 
 #endif

@@ -1,70 +1,39 @@
-/* Optimizers: one launch for all parameters whose kernels follow each other, as far as the memory
- * plan, made for one after the other, lets them run at once. */
+/* Optimizers: one launch for all parameters whose kernels follow each other. */
 #include "codegen/cuda/launch.h"
 
-static int64_t lars_bytes(const Node *node) {
-  return many_pieces(type_count(node->result[0]->type)) * 2 * (int64_t)sizeof(double);
+/* LARS: the first kernel's workspace serves all that share its launch, so each asks for enough for
+ * many. */
+enum { SHARED_SCRATCH = 1 << 16 };
+
+static int64_t lars_bytes(const Kernel *kernel) {
+  return many_pieces(type_count(kernel->node[0]->result[0]->type)) * 2 * (int64_t)sizeof(double);
 }
 
-int64_t launch_opt_workspace(const Node *node) {
-  return node->op == OP_OPT_LARS ? lars_bytes(node) : 0;
+int64_t launch_opt_workspace(const Kernel *kernel) {
+  if (kernel->node[0]->op != OP_OPT_LARS)
+    return 0;
+  int64_t own = lars_bytes(kernel);
+  return own > SHARED_SCRATCH ? own : SHARED_SCRATCH;
 }
 
-/* ---- which kernels can run at once ---- */
-
-static bool stores_in_arena(const Node *node) {
-  const int64_t *at = attr_ints(node, ATTR_AT, node->n_results);
-  for (int r = 0; at && r < node->n_results; r++)
-    if (at[r] >= 0)
-      return true;
-  return false;
-}
-
-static bool overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
-}
-
-/* May the scratch of a later kernel lie where an earlier one still reads or writes? */
-static bool scratch_meets(const Kernel *later, const Kernel *earlier) {
-  const Node *node = earlier->node[0];
-  int64_t at = kernel_scratch(later), bytes = lars_bytes(later->node[0]);
-  if (overlap(at, bytes, kernel_scratch(earlier), lars_bytes(node)))
-    return true;
-  for (int k = 0; k < node->n_args; k++) {
-    const Value *value = node->arg[k];
-    if (value_storage((Value *)value)->node->op != OP_CONST && !value_in_state(value) &&
-        overlap(at, bytes, value_at(value), type_bytes(value->type)))
-      return true;
-  }
-  return false;
-}
-
-static bool can_join(const Kernel *first, int n, const Kernel *next) {
-  if (next->node[0]->op != first->node[0]->op || stores_in_arena(next->node[0]))
+bool launch_opt_joins(const Kernel *first, int n, const Kernel *next) {
+  int64_t scratch = launch_opt_workspace(first);
+  if (next->node[0]->op != first->node[0]->op)
     return false;
-  for (int i = 0; i < n && next->node[0]->op == OP_OPT_LARS; i++)
-    if (scratch_meets(next, &first[i]))
-      return false;
-  return true;
+  for (int i = 0; i <= n; i++)
+    scratch -= next->node[0]->op == OP_OPT_LARS ? lars_bytes(&first[i]) : 0;
+  return scratch >= 0;
 }
-
-int cuda_loops_joined(const Kernel *kernel, int n) {
-  if (op_info[kernel->node[0]->op].gen != GEN_OPT || stores_in_arena(kernel->node[0]))
-    return 1;
-  int joined = 1;
-  while (joined < n && can_join(kernel, joined, &kernel[joined]))
-    joined++;
-  return joined;
-}
-
-/* ---- the launch ---- */
 
 static AmpMany opt_many(Emitter *emit, const Kernel *kernel, int n) {
   AmpOpt *opt = arena_alloc(emit->arena, (size_t)n * sizeof *opt);
   AmpTensor *list = arena_alloc(emit->arena, (size_t)n * sizeof *list);
+  int64_t scratch = kernel->node[0]->op == OP_OPT_LARS ? kernel_scratch(kernel) : 0;
   for (int i = 0; i < n; i++) {
     opt[i] = opt_args(emit, &kernel[i], args_name(emit, &kernel[i]));
     opt[i].chunks = many_pieces(opt[i].n);
+    opt[i].scratch = scratch;
+    scratch += lars_bytes(&kernel[i]);
     list[i].count = opt[i].n;
   }
   int64_t at = constant_intern(emit, opt, (size_t)n * sizeof *opt);

@@ -268,8 +268,7 @@ static Writer write_part(LoopPlan *plan, const LoopShape *shape, LoopPart part) 
   return w;
 }
 
-static void add_head(const Writer *w, Text *out, const char *args) {
-  text_format(out, "AMP_KERNEL(@, %s_args) {\n", args);
+static void add_head(const Writer *w, Text *out) {
   if (w->numbers)
     text_add(out, "  const double *const f = a.f;\n");
   text_add(out, w->head.s ? w->head.s : "");
@@ -324,7 +323,8 @@ static void write_rows(const Writer *w, Text *out) {
 const char *cuda_loop_text(LoopPlan *plan, const LoopShape *shape) {
   Writer w = write_part(plan, shape, PART_BODY);
   Text out = {plan->arena};
-  add_head(&w, &out, "@");
+  text_add(&out, "AMP_KERNEL(@, @_args) {\n");
+  add_head(&w, &out);
   if (shape->sums)
     write_rows(&w, &out);
   else
@@ -333,10 +333,24 @@ const char *cuda_loop_text(LoopPlan *plan, const LoopShape *shape) {
   return text_get(&out);
 }
 
+/* An `a` of its own hides the kernel's. */
+const char *cuda_joined_text(LoopPlan *plan, const LoopShape *shape) {
+  Writer w = write_part(plan, shape, PART_BODY);
+  Text out = {plan->arena};
+  text_add(&out, "AMP_KERNEL(@, AmpMany) {\n"
+                 "  const @_args *const own = (const @_args *)amp_at(&run, &a.list) + blockIdx.y;\n"
+                 "  {\n  const @_args a = *own;\n");
+  add_head(&w, &out);
+  write_line(&w, &out);
+  text_add(&out, "  }\n}\n\n");
+  return text_get(&out);
+}
+
 const char *cuda_tail_text(LoopPlan *plan, const LoopShape *shape) {
   Writer w = write_part(plan, shape, PART_TAIL);
   Text out = {plan->arena};
-  add_head(&w, &out, "$");
+  text_add(&out, "AMP_KERNEL(@, $_args) {\n");
+  add_head(&w, &out);
   add_all(&out,
           "  AMP_SHARED(double, shared, AMP_THREADS);\n"
           "  const float *part = (const float *)(run.arena + a.scratch);\n"

@@ -21,6 +21,9 @@ int64_t loop_tail_blocks(const LoopShape *shape); /* of the kernel that finishes
 
 /* The kernel, `@` for its name. Appends the numbers that it uses to the plan. */
 const char *cuda_loop_text(LoopPlan *plan, const LoopShape *shape);
+/* Without sums: many of that kernel in one launch. Its args are AmpMany, whose list has their args;
+ * blocks down choose. */
+const char *cuda_joined_text(LoopPlan *plan, const LoopShape *shape);
 /* With sums: the second kernel, which finishes them and computes the tail; `$` for the first one's
  * name, whose args it takes. */
 const char *cuda_tail_text(LoopPlan *plan, const LoopShape *shape);

@@ -45,6 +45,14 @@ AMP_INLINE float amp_float(uint32_t u) {
   return __uint_as_float(u);
 }
 
+AMP_INLINE double amp_cos_pi(double x) {
+#ifdef __CUDACC_RTC__
+  return cospi(x); /* cos alone would keep a stack for huge arguments */
+#else
+  return cos(3.14159265358979323846 * x);
+#endif
+}
+
 #ifdef __CUDACC_RTC__
 #define AMP_HAVE_HALF
 

@@ -66,6 +66,10 @@ int64_t loop_channels(const Node *node);
 const char *loop_types(const LoopPlan *plan, const char *space);
 void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, const char *function,
                const char *name);
+/* One ref of them. `owner`: as ref_read. */
+AmpRef loop_input_ref(Emitter *emit, const LoopInput *in, const char *owner);
+AmpRef loop_output_ref(const LoopOutput *out);
+AmpRef loop_go_ref(Emitter *emit, const LoopOutput *out); /* nowhere without a predicate */
 /* ref.c: where a value is read (a constant of the CPU gets a table of its own, named `owner`), a
  * result's own place (nowhere if it has none), the variable that an update of `kernel` stores
  * `value` to (or nowhere). */

@@ -18,23 +18,30 @@ const char *loop_types(const LoopPlan *plan, const char *space) {
   return text_get(&types);
 }
 
+AmpRef loop_input_ref(Emitter *emit, const LoopInput *in, const char *owner) {
+  return in->form == LOAD_SPLAT ? ref_nowhere() : ref_read(emit, in->value, owner);
+}
+
+AmpRef loop_output_ref(const LoopOutput *out) {
+  if (!out->variable)
+    return ref_result(out->value);
+  return (AmpRef){value_at(out->variable), NULL, AMP_STATE, (uint8_t)out->value->type.dtype, {0}};
+}
+
+AmpRef loop_go_ref(Emitter *emit, const LoopOutput *out) {
+  return out->go ? ref_read(emit, out->go, "") : ref_nowhere();
+}
+
 static void add_inputs(Emitter *emit, const LoopPlan *plan, const char *name, Text *out) {
   if (!plan->n_inputs)
     return;
   text_add(out, "  .x = {");
   for (int i = 0; i < plan->n_inputs; i++) {
-    const LoopInput *in = &plan->input[i];
     const char *owner = arena_printf(emit->arena, "%s_x%d", name, i);
-    AmpRef ref = in->form == LOAD_SPLAT ? ref_nowhere() : ref_read(emit, in->value, owner);
+    AmpRef ref = loop_input_ref(emit, &plan->input[i], owner);
     text_format(out, "%s%s", i ? ", " : "", ref_text(emit->arena, ref));
   }
   text_add(out, "},\n");
-}
-
-static AmpRef output_ref(const LoopOutput *out) {
-  if (!out->variable)
-    return ref_result(out->value);
-  return (AmpRef){value_at(out->variable), NULL, AMP_STATE, (uint8_t)out->value->type.dtype};
 }
 
 static void add_outputs(Emitter *emit, const LoopPlan *plan, Text *out) {
@@ -42,13 +49,12 @@ static void add_outputs(Emitter *emit, const LoopPlan *plan, Text *out) {
     return;
   text_add(out, "  .y = {");
   for (int o = 0; o < plan->n_outputs; o++)
-    text_format(out, "%s%s", o ? ", " : "", ref_text(emit->arena, output_ref(&plan->output[o])));
+    text_format(out, "%s%s", o ? ", " : "",
+                ref_text(emit->arena, loop_output_ref(&plan->output[o])));
   text_add(out, "},\n  .go = {");
-  for (int o = 0; o < plan->n_outputs; o++) {
-    const Value *go = plan->output[o].go;
-    AmpRef ref = go ? ref_read(emit, go, "") : ref_nowhere();
-    text_format(out, "%s%s", o ? ", " : "", ref_text(emit->arena, ref));
-  }
+  for (int o = 0; o < plan->n_outputs; o++)
+    text_format(out, "%s%s", o ? ", " : "",
+                ref_text(emit->arena, loop_go_ref(emit, &plan->output[o])));
   text_add(out, "},\n");
 }
 

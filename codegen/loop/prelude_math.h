@@ -3,7 +3,7 @@
  * Plain multiplications and additions only: every machine gives the same bits.
  *
  * Part of the prelude of every target, behind its own, which defines AMP_INLINE, AMP_FN, AMP_INF,
- * AMP_NAN, amp_bits, amp_float and declares what it uses of math.h. */
+ * AMP_NAN, amp_bits, amp_float, amp_cos_pi and declares what it uses of math.h. */
 #ifndef AMP_PRELUDE_MATH_H
 #define AMP_PRELUDE_MATH_H
 

@@ -50,7 +50,7 @@ AMP_FN float amp_lr_schedule(int64_t at, const float *s, int64_t size) {
   }
   if (s[0] == 2) {
     double span = total - warmup > 1 ? total - warmup : 1, done = (step - warmup) / span;
-    double end = (double)s[2], turn = cos(3.14159265358979323846 * (done < 1 ? done : 1));
+    double end = (double)s[2], turn = amp_cos_pi(done < 1 ? done : 1);
     return (float)(end + (base - end) * (1 + turn) / 2);
   }
   return s[1];

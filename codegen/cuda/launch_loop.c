@@ -1,0 +1,118 @@
+/* Loops as launches: one or, with sums, two; or many small ones of one text in one. */
+#include "codegen/cuda/launch.h"
+#include "codegen/cuda/loop_text.h"
+
+#include <string.h>
+
+/* `$` becomes the name of the first kernel. */
+static const char *name_first(Arena *arena, const char *text, const char *first) {
+  Text out = {arena};
+  for (const char *dollar; (dollar = strchr(text, '$')); text = dollar + 1)
+    text_format(&out, "%.*s%s", (int)(dollar - text), text, first);
+  text_add(&out, text);
+  return text_get(&out);
+}
+
+void launch_loop(Emitter *emit, const Kernel *kernel, LaunchList *out) {
+  Arena *arena = emit->arena;
+  LoopPlan plan = loop_plan(arena, kernel);
+  LoopShape shape = loop_shape(kernel);
+  const AmpSpace *s = &shape.space;
+  const char *stem = loop_stem(arena, kernel), *args = args_name(emit, kernel);
+  const char *text = cuda_loop_text(&plan, &shape);
+  const char *tail = shape.sums ? cuda_tail_text(&plan, &shape) : "";
+  const char *function = function_intern(emit, arena_printf(arena, "k_%s", stem),
+                                         loop_types(&plan, "AmpSpace space"), text);
+  const char *space = arena_printf(arena, ".space = {%lld, %lld, %d, %d}", (long long)s->total,
+                                   (long long)s->rows, s->channels, s->groups);
+  loop_args(emit, &plan, space, function, args);
+  if (!shape.sums) {
+    launch_add(emit, kernel, function, args, shape.blocks, 1, out);
+    return;
+  }
+  launch_add(emit, kernel, function, args, shape.panels, s->groups, out);
+  const char *end = function_intern(emit, arena_printf(arena, "k_%s_end", stem), "",
+                                    name_first(arena, tail, function));
+  launch_add(emit, kernel, end, args, loop_tail_blocks(&shape), 1, out);
+}
+
+/* ---- many in one ---- */
+
+enum { SMALL = 1 << 16 }; /* elements of a loop that is not worth a launch */
+
+static bool is_small(const Kernel *kernel) {
+  GenClass gen = op_info[kernel->node[0]->op].gen;
+  if (gen != GEN_POINT && gen != GEN_VECTOR)
+    return false;
+  return loop_count(kernel->node[0]) <= SMALL && !loop_has_channels(kernel);
+}
+
+/* All that the text of a kernel says: its types and itself. */
+static const char *whole_text(Arena *arena, const Kernel *kernel) {
+  LoopPlan plan = loop_plan(arena, kernel);
+  LoopShape shape = loop_shape(kernel);
+  const char *text = cuda_joined_text(&plan, &shape);
+  return arena_printf(arena, "%s%s", loop_types(&plan, ""), text);
+}
+
+bool launch_loop_joins(const Kernel *first, int n, const Kernel *next) {
+  if (!is_small(next))
+    return false;
+  if (n == 0)
+    return true;
+  Arena *arena = arena_new();
+  bool same = strcmp(whole_text(arena, first), whole_text(arena, next)) == 0;
+  arena_free(arena);
+  return same;
+}
+
+static void append(Arena *arena, Bytes *to, const void *from, size_t n) {
+  if (to->n + n > to->cap) {
+    size_t cap = 2 * (to->n + n) + 1024;
+    to->byte = arena_grow(arena, to->byte, to->cap, cap);
+    to->cap = cap;
+  }
+  memcpy(to->byte + to->n, from, n);
+  to->n += n;
+}
+
+/* The struct of loop_types as bytes: every member is a multiple of 8 bytes long. */
+static void append_args(Emitter *emit, const LoopPlan *plan, const AmpSpace *space, Bytes *to) {
+  append(emit->arena, to, space, sizeof *space);
+  for (int i = 0; i < plan->n_inputs; i++) {
+    AmpRef ref = loop_input_ref(emit, &plan->input[i], "");
+    append(emit->arena, to, &ref, sizeof ref);
+  }
+  for (int o = 0; o < plan->n_outputs; o++) {
+    AmpRef ref = loop_output_ref(&plan->output[o]);
+    append(emit->arena, to, &ref, sizeof ref);
+  }
+  for (int o = 0; o < plan->n_outputs; o++) {
+    AmpRef ref = loop_go_ref(emit, &plan->output[o]);
+    append(emit->arena, to, &ref, sizeof ref);
+  }
+  for (int i = 0; i < plan->n_indices; i++)
+    append(emit->arena, to, &plan->index[i], sizeof plan->index[i]);
+  for (int i = 0; i < plan->n_numbers; i++)
+    append(emit->arena, to, &plan->number[i], sizeof plan->number[i]);
+}
+
+void launch_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out) {
+  Bytes list = {0};
+  const char *function = NULL, *args = args_name(emit, kernel);
+  int64_t blocks = 0;
+  for (int i = 0; i < n; i++) {
+    LoopPlan plan = loop_plan(emit->arena, &kernel[i]);
+    LoopShape shape = loop_shape(&kernel[i]);
+    const char *text = cuda_joined_text(&plan, &shape);
+    const char *stem = arena_printf(emit->arena, "k_%s_all", loop_stem(emit->arena, kernel));
+    function = function_intern(emit, stem, loop_types(&plan, "AmpSpace space"), text);
+    append_args(emit, &plan, &shape.space, &list);
+    blocks = shape.blocks > blocks ? shape.blocks : blocks;
+  }
+  AmpMany many = {.list = {.at = constant_intern(emit, list.byte, list.n), .where = AMP_CONST},
+                  .piece = ref_nowhere(),
+                  .n = n};
+  fprintf(emit->tables, "static const AmpMany %s = %s;\n", args, many_text(emit->arena, &many));
+  launch_add(emit, kernel, function, args, blocks, n, out);
+}

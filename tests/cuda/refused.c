@@ -136,8 +136,9 @@ static int gpu_fits(char *why, size_t size) {
 }
 
 static void damage(const char *fault) {
+  static const char damaged[256] = "\177ELF and then nothing of use";
   if (!strcmp(fault, "image"))
-    image = (CudaImage){"\177ELF and then nothing of use", 28, 0};
+    image = (CudaImage){damaged, sizeof damaged, 0};
   if (!strcmp(fault, "plan") || !strcmp(fault, "key"))
     plan.json_bytes -= 20;
   if (!strcmp(fault, "key"))

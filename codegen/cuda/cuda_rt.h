@@ -69,7 +69,9 @@ typedef struct CudaGraph { /* beside AmprtGraph of the same index */
 typedef struct CudaImage { /* the generated kernels, for one architecture */
   const void *data;
   uint64_t bytes;
-  uint8_t is_ptx; /* compiled by the driver: for GPUs newer than any image */
+  uint8_t
+      is_ptx; /* compiled by the driver: for GPUs newer than any image; a NUL follows its bytes */
+  uint64_t check; /* sha256_short of the bytes: a GPU runs whatever it is given */
 } CudaImage;
 
 typedef struct CudaPart {

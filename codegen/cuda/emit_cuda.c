@@ -3,11 +3,13 @@
 #include "codegen/cuda/emit_cuda.h"
 
 #include "codegen/cuda/cuda.h"
+#include "codegen/cuda/sha256.h"
 #include "codegen/loop/loop.h"
 #include "codegen/loop/prelude_text.h"
 
 #include <cublasLt.h>
 
+#include <inttypes.h>
 #include <string.h>
 
 const char cuda_fields[] = "  .device = &cuda_device, .describe = cuda_describe,\n";
@@ -130,15 +132,20 @@ static void write_bytes(const char *declaration, const void *data, size_t size, 
   fputs(size ? "\";\n\n" : "\n  \"\";\n\n", out);
 }
 
+static void write_image(const char *name, bool is_ptx, const void *data, size_t size, FILE *out) {
+  fprintf(out, "  {%s, %zu, %d, 0x%016" PRIx64 "},\n", name, size, is_ptx,
+          sha256_short(data, size));
+}
+
 void cuda_emit_image(const CudaTarget *cuda, const NvrtcCode *code, FILE *out) {
   fputs("#include \"cuda_rt.h\"\n\n", out);
   write_bytes("static const _Alignas(64) char cubin[]", code->cubin, code->cubin_bytes, out);
   if (cuda->with_ptx)
     write_bytes("static const char ptx[]", code->ptx, code->ptx_bytes, out);
-  fprintf(out, "const CudaImage amp_images_%s[] = {\n  {cubin, %zu, 0},\n", cuda->backend.ident,
-          code->cubin_bytes);
+  fprintf(out, "const CudaImage amp_images_%s[] = {\n", cuda->backend.ident);
+  write_image("cubin", false, code->cubin, code->cubin_bytes, out);
   if (cuda->with_ptx)
-    fprintf(out, "  {ptx, %zu, 1},\n", code->ptx_bytes + 1);
+    write_image("ptx", true, code->ptx, code->ptx_bytes, out);
   fputs("};\n", out);
 }
 

@@ -77,3 +77,15 @@ void sha256_end(Sha256 *sha, unsigned char digest[32]) {
   for (int i = 0; i < 32; i++)
     digest[i] = (unsigned char)(sha->state[i / 4] >> (24 - 8 * (i % 4)));
 }
+
+uint64_t sha256_short(const void *data, size_t size) {
+  Sha256 sha;
+  unsigned char digest[32];
+  uint64_t first = 0;
+  sha256_begin(&sha);
+  sha256_add(&sha, data, size);
+  sha256_end(&sha, digest);
+  for (int i = 0; i < 8; i++)
+    first = first << 8 | digest[i];
+  return first;
+}

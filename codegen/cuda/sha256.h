@@ -14,5 +14,7 @@ typedef struct Sha256 {
 void sha256_begin(Sha256 *sha);
 void sha256_add(Sha256 *sha, const void *data, size_t size);
 void sha256_end(Sha256 *sha, unsigned char digest[32]);
+/* The digest's first 8 bytes as a number. */
+uint64_t sha256_short(const void *data, size_t size);
 
 #endif

@@ -46,6 +46,7 @@ CASES = [
     ("other cublasLt", "alone", {"FAKE_CUBLAS_VERSION": "140000"}, [], 3,
      ALONE + "libcublasLt is version 14.0, this needs 13\n"),
     ("damaged kernels", "image", {}, [], 3, "error: the GPU refuses this program's kernels (cuda:sm_90, 256 bytes"),
+    ("kernels with other bits", "bits", {}, [], 3, "error: this program's kernels for cuda:sm_90 are damaged: compile it again\n"),
     ("missing kernel", "function", {}, [], 3, "cudaLibraryGetKernel of subtract_constant (k2_add, layer add): "),
     ("damaged plan", "plan", {}, [], 0, REPLANNED),
     ("damaged plan, strict", "plan", {}, ["--strict-plans"], 3, "and --strict-plans was given\n"),

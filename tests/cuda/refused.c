@@ -2,9 +2,11 @@
  * its step is a convolution, a product, and two kernels of device.cu, which count it and sum the
  * image.
  *
- *   refused FAULT FLAG...     FAULT: none, image, plan, key, function, alone (no part for the CPU)
+ *   refused FAULT FLAG...     FAULT: none, bits, image, plan, key, function, alone (no part for the
+ * CPU)
  */
 #include "codegen/cuda/cuda_rt.h"
+#include "codegen/cuda/sha256.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +65,7 @@ static CudaLaunch launches[] = {
 enum { N_LAUNCHES = sizeof launches / sizeof *launches };
 static const CudaGraph cuda_graph = {launches, N_LAUNCHES};
 static const char ptx[] = "// .visible .entry add_constant() .visible .entry sum_all()";
-static CudaImage image = {ptx, sizeof ptx, 0};
+static CudaImage image = {ptx, sizeof ptx, 0, 0};
 static const float constant[4] = {0.5f};
 static const CudaPart part = {.name = "cuda:sm_90",
                               .capability = 90,
@@ -138,7 +140,8 @@ static int gpu_fits(char *why, size_t size) {
 static void damage(const char *fault) {
   static const char damaged[256] = "\177ELF and then nothing of use";
   if (!strcmp(fault, "image"))
-    image = (CudaImage){damaged, sizeof damaged, 0};
+    image = (CudaImage){damaged, sizeof damaged, 0, 0};
+  image.check = sha256_short(image.data, image.bytes) ^ !strcmp(fault, "bits");
   if (!strcmp(fault, "plan") || !strcmp(fault, "key"))
     plan.json_bytes -= 20;
   if (!strcmp(fault, "key"))

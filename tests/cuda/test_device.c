@@ -2,6 +2,7 @@
  * kernels, run ahead, collected in arrears, and looked at. Its plans are damaged on purpose, so
  * that they are made anew. */
 #include "codegen/cuda/cuda_rt.h"
+#include "codegen/cuda/sha256.h"
 #include "tests/cuda/shim/kernels.h"
 
 #include <math.h>
@@ -82,7 +83,7 @@ static const AmprtProgram program = {
     .abi = AMPRT_ABI, .graph = &graph, .n_graphs = 1, .state_bytes = STATE, .device = &cuda_device};
 static const CudaGraph cuda_graph = {launches, N_LAUNCHES};
 static const char ptx[] = "// .visible .entry add_constant() .visible .entry sum_all()";
-static const CudaImage image = {ptx, sizeof ptx, 1};
+static CudaImage image = {ptx, sizeof ptx, 1, 0};
 static const float constant[4] = {0.5f};
 static const CudaPart part = {.name = "cuda:sm_90",
                               .capability = 90,
@@ -226,6 +227,7 @@ int main(int argc, char **argv) {
     return 1;
   snprintf(path, sizeof path, "%s.so", argv[1]);
   setenv("FAKE_CUDA_KERNELS", path, 1);
+  image.check = sha256_short(ptx, sizeof ptx);
   expect(cuda_fits(&part, &program, why, sizeof why) == 0, why);
   expect(cuda_device.open(&program, STATE, ARENA, 0) == 0, "open");
   if (!failed) {

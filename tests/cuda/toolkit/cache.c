@@ -67,6 +67,12 @@ static void gives_back_what_it_got(void **state) {
   assert_true(holds(&other, ""));
 }
 
+static bool holds_anything(const CacheKey *key) {
+  char *data;
+  size_t size;
+  return cache_get(folder, key, arena, &data, &size);
+}
+
 /* The one file in the folder. */
 static const char *only_file(void) {
   DIR *dir = opendir(folder);
@@ -110,18 +116,18 @@ static void a_damaged_entry_is_none(void **state) {
   assert_int_equal(stat(path, &st), 0);
   for (long at = 0; at < st.st_size; at++) {
     change_byte(path, at);
-    assert_false(holds(&key, "some text"));
+    assert_false(holds_anything(&key));
     change_byte(path, at);
     assert_true(holds(&key, "some text"));
   }
   for (long size = 0; size < st.st_size; size++) {
     assert_int_equal(truncate(path, size), 0);
-    assert_false(holds(&key, "some text"));
+    assert_false(holds_anything(&key));
     cache_put(folder, &key, "some text", 9);
     assert_true(holds(&key, "some text"));
   }
   assert_int_equal(truncate(path, st.st_size + 1), 0);
-  assert_false(holds(&key, "some text"));
+  assert_false(holds_anything(&key));
   cache_put(folder, &key, "some text", 9);
   assert_true(holds(&key, "some text"));
   assert_string_equal(only_file(), path); /* no temporary files are left */

@@ -120,6 +120,30 @@ static void says_why_not(void **state) {
   assert_true(strlen(error) > 10);
 }
 
+/* The graph in the text is the one asked for: nothing else here would see a top taken for a left.
+ */
+static void says_what_it_computes(void **state) {
+  (void)state;
+  static const char *const part[] = {
+      "\"dim\":[5,16,21,19],\"stride\":[6384,1,304,16]", /* x, in memory N,H,W,C */
+      "\"dim\":[24,16,3,2],\"stride\":[96,1,32,16]",     /* w */
+      "\"dim\":[5,24,11,11],\"stride\":[2904,1,264,24]", /* y */
+      "\"pad_upper\":[2,3]",
+      "\"pad_lower\":[1,0]",
+      "\"stride\":[2,2]",
+      "\"X\":\"1\",\"W\":\"2\",\"Y\":\"3\"",
+  };
+  const char *why;
+  char error[TOOLKIT_ERROR];
+  PlanText plan;
+  ConvOp op = op_of("fprop %s n5 h21 w19 c16 k24 r3 s2 u2,2 p1,2,0,3", "f16");
+  assert_true(plan_make(toolkit, NULL, arena, &op, device_find(arena, "a100", &why), &plan, error));
+  const char *json = arena_printf(arena, "%.*s", (int)plan.json_bytes, plan.json);
+  for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+    if (!strstr(json, part[i]))
+      fail_msg("no %s in %s", part[i], json);
+}
+
 /* tf32 is used where it is allowed, and there only. */
 static void tf32_is_asked_for(void **state) {
   (void)state;
@@ -243,8 +267,9 @@ static void comes_from_the_cache(void **state) {
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plans_for_every_device), cmocka_unit_test(says_why_not),
-      cmocka_unit_test(tf32_is_asked_for),      cmocka_unit_test(lists_the_candidates),
-      cmocka_unit_test(refuses_other_texts),    cmocka_unit_test(comes_from_the_cache)};
+      cmocka_unit_test(says_what_it_computes),  cmocka_unit_test(tf32_is_asked_for),
+      cmocka_unit_test(lists_the_candidates),   cmocka_unit_test(refuses_other_texts),
+      cmocka_unit_test(comes_from_the_cache)};
   const struct CMUnitTest long_tests[] = {cmocka_unit_test(the_table_of_forms_is_right)};
   char error[TOOLKIT_ERROR];
   arena = arena_new();

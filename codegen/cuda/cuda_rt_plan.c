@@ -8,6 +8,7 @@
 typedef struct Loaded {
   const CudaPlan *plan;
   CudnnObject object;
+  bool spares; /* its workspace is not the planned one, which is too small */
 } Loaded;
 
 static const CudnnApi *api;
@@ -17,6 +18,8 @@ static char profile[4096]; /* the same as text */
 static Loaded *loaded;
 static int n_loaded, n_anew;
 static char why_anew[300]; /* the first one's reason */
+static void *spare;        /* workspace of those that were not foreseen, for one at a time */
+static int64_t spare_bytes;
 
 static Loaded *find_loaded(const CudaPlan *plan) {
   for (int i = 0; i < n_loaded; i++)
@@ -72,7 +75,7 @@ static CudnnObject load_spliced(const CudaPlan *plan, char *why, size_t size) {
 }
 
 /* Made and read back, so that it runs as one from the compiler does. */
-static CudnnObject reload(ConvPlan *made, char *why, size_t size) {
+static CudnnObject reload(const ConvPlan *made, char *why, size_t size) {
   int64_t bytes = conv_plan_json(api, made->object, NULL, 0);
   char *text = bytes > 0 ? malloc((size_t)bytes + 1) : NULL;
   CudnnObject object = NULL;
@@ -84,24 +87,26 @@ static CudnnObject reload(ConvPlan *made, char *why, size_t size) {
   return object;
 }
 
-/* The first that needs no more workspace than there is. */
+/* The first that needs no more workspace than was planned; if all do, the first. */
+static const ConvPlan *choose(const ConvPlan *made, int n, uint64_t workspace) {
+  for (int i = 0; i < n; i++)
+    if (made[i].workspace <= (int64_t)workspace)
+      return &made[i];
+  return made;
+}
+
 static CudnnObject make_anew(const CudaPlan *plan, char *why, size_t size) {
-  enum { MOST = 16 };
+  enum { MOST = 48 };
   ConvPlan made[MOST];
   ConvOp op;
-  CudnnObject object = NULL;
   if (!cuda_rt_cublaslt(why, size)) /* cuDNN's heuristics abort without it */
     return NULL;
   if (!conv_key_parse(plan->key, &op))
     return snprintf(why, size, "its key is damaged"), NULL;
   int n = conv_plans(api, &op, device, made, MOST, why, size);
-  for (int i = 0; i < n; i++) {
-    if (!object && made[i].workspace <= (int64_t)plan->workspace_bytes)
-      object = reload(&made[i], why, size);
-    else if (!object)
-      snprintf(why, size, "every plan wants more workspace than was planned");
+  CudnnObject object = n ? reload(choose(made, n, plan->workspace_bytes), why, size) : NULL;
+  for (int i = 0; i < n; i++)
     conv_plan_free(api, &made[i]);
-  }
   return object;
 }
 
@@ -109,7 +114,7 @@ static int open_plan(const CudaPlan *plan, bool strict) {
   char refused[300] = "", why[300] = "";
   const CudaFound *found = &cuda_rt_found;
   Loaded *to = &loaded[n_loaded];
-  *to = (Loaded){plan, NULL};
+  *to = (Loaded){.plan = plan};
   if (found->capability == found->part->capability)
     to->object = load_spliced(plan, refused, sizeof refused);
   else
@@ -128,6 +133,10 @@ static int open_plan(const CudaPlan *plan, bool strict) {
     return cuda_rt_fail("cuDNN refuses the plan of %s (%s) and has no other (%s)", plan->key,
                         refused, why);
   n_loaded++;
+  int64_t workspace = workspace_of(to->object);
+  to->spares = workspace > (int64_t)plan->workspace_bytes;
+  if (to->spares && workspace > spare_bytes)
+    spare_bytes = workspace;
   return 0;
 }
 
@@ -171,7 +180,8 @@ int cuda_rt_plans_open(cudaStream_t stream, bool strict) {
   loaded = calloc((size_t)n, sizeof *loaded);
   if (!loaded)
     return cuda_rt_fail("no memory for the plans");
-  if (open_cudnn(stream) || each_plan(true, strict) < 0)
+  if (open_cudnn(stream) || each_plan(true, strict) < 0 ||
+      (spare_bytes && CUDA(cudaMalloc, &spare, (size_t)spare_bytes)))
     return -1;
   if (n_anew)
     fprintf(stderr, "%d of %d plans of cuDNN were made anew for this machine: %s\n", n_anew,
@@ -186,8 +196,12 @@ void cuda_rt_plans_close(void) {
     api->cudnnBackendDestroyDescriptor(device);
   if (handle)
     api->cudnnDestroy(handle);
+  if (spare)
+    cudaFree(spare);
   free(loaded);
   loaded = NULL;
+  spare = NULL;
+  spare_bytes = 0;
   device = NULL;
   handle = NULL;
   n_loaded = n_anew = 0;
@@ -197,6 +211,8 @@ CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch) {
   Draft draft = {.api = api};
   const CudaPlan *plan = launch->plan;
   void *at[CUDA_MAX_OPERANDS], *workspace = cuda_rt_at(CUDA_ARENA, launch->workspace);
+  if (find_loaded(plan)->spares)
+    workspace = spare;
   for (int i = 0; i < plan->n_operands; i++)
     at[i] = cuda_rt_at(launch->operand[i].block, launch->operand[i].at);
   CudnnObject pack = draft_new(&draft, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

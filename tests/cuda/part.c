@@ -196,17 +196,20 @@ static unsigned char *operand_at(CudaRun run, const CudaPlace *place) {
   return block[place->block] + place->at;
 }
 
-/* Operands of the three forms, as fake_conv wants them. */
+/* Operands of the forms, as fake_conv wants them; the sums of FPROP_STATS come after them. */
 static void run_plan(const CudaLaunch *launch, CudaRun run) {
-  static const int order[][3] = {[CONV_FPROP] = {0, 1, 2},  /* x w y   */
+  static const int order[][3] = {[CONV_FPROP] = {0, 1, 2}, /* x w y   */
+                                 [CONV_FPROP_STATS] = {0, 1, 2},
                                  [CONV_DGRAD] = {2, 1, 0},  /* dy w dx */
                                  [CONV_WGRAD] = {0, 2, 1}}; /* x dy dw */
-  static const FakeForm form[] = {
-      [CONV_FPROP] = FAKE_FPROP, [CONV_DGRAD] = FAKE_DGRAD, [CONV_WGRAD] = FAKE_WGRAD};
+  static const FakeForm form[] = {[CONV_FPROP] = FAKE_FPROP,
+                                  [CONV_DGRAD] = FAKE_DGRAD,
+                                  [CONV_WGRAD] = FAKE_WGRAD,
+                                  [CONV_FPROP_STATS] = FAKE_FPROP};
   ConvOp op;
   void *at[3];
   CHECK(conv_key_parse(launch->plan->key, &op), "key %s", launch->plan->key);
-  CHECK(op.form <= CONV_WGRAD, "%s: this harness knows no such form", launch->plan->key);
+  CHECK(op.form <= CONV_FPROP_STATS, "%s: this harness knows no such form", launch->plan->key);
   FakeConv conv = {.form = form[op.form],
                    .type = (FakeType)op.dtype,
                    .n = op.n,
@@ -222,6 +225,10 @@ static void run_plan(const CudaLaunch *launch, CudaRun run) {
   for (int i = 0; i < 3; i++)
     at[i] = operand_at(run, &launch->operand[order[op.form][i]]);
   fake_conv(&conv, at[0], at[1], at[2]);
+  if (op.form == CONV_FPROP_STATS)
+    fake_stats(at[2], conv.n * conv.ho * conv.wo, conv.k, conv.type,
+               (float *)(void *)operand_at(run, &launch->operand[3]),
+               (float *)(void *)operand_at(run, &launch->operand[4]));
 }
 
 static float *widen(Arena *arena, CudaRun run, const CudaPlace *place, int64_t n, uint8_t dtype) {

@@ -25,7 +25,17 @@ enum { X_SIZE = N * H * W * C, F_SIZE = K * R * S * C, Y_SIZE = N * HO * WO * K 
 enum { STEPS = 40, AHEAD = AMPRT_AHEAD };
 
 /* Offsets in the arena. The product multiplies x, as [6,20], by y's start, as [4,20]^T. */
-enum { X = 0, FILTER = 1024, Y = 2048, DX = 3072, DF = 4096, PRODUCT = 5120, SUM = 6144 };
+enum {
+  X = 0,
+  FILTER = 1024,
+  Y = 2048,
+  DX = 3072,
+  DF = 4096,
+  PRODUCT = 5120,
+  SUM = 6144,
+  SUMS = 6400,
+  SQUARES = 6656
+};
 enum { ARENA = 8192, STATE = 64, ROWS = X_SIZE / 20, COLUMNS = 4, INNER = 20 };
 
 #define KEY(form) form " f32 n2 h5 w4 c3 k4 r3 s2 u2,1 p1,1,0,1"
@@ -33,6 +43,11 @@ static const CudaPlan plans[] = {
     {.json = "{}", .json_bytes = 2, .n_operands = 3, .uid = {1, 2, 3}, .key = KEY("fprop")},
     {.json = "{}", .json_bytes = 2, .n_operands = 3, .uid = {1, 2, 3}, .key = KEY("dgrad")},
     {.json = "{}", .json_bytes = 2, .n_operands = 3, .uid = {1, 2, 3}, .key = KEY("wgrad")},
+    {.json = "{}",
+     .json_bytes = 2,
+     .n_operands = 5,
+     .uid = {1, 2, 3, 4, 5},
+     .key = KEY("fprop_stats")},
 };
 static const CudaMatmul product = {
     .dtype = AMPRT_F32, .trans_b = 1, .rows = ROWS, .columns = COLUMNS, .inner = INNER};
@@ -48,6 +63,10 @@ static const Args sum_args = {.x = X, .y = SUM, .n = X_SIZE};
   { .at = place, .block = CUDA_ARENA }
 static const CudaLaunch launches[] = {
     {.kind = CUDA_PLAN, .kernel = 0, .plan = &plans[0], .operand = {AT(X), AT(FILTER), AT(Y)}},
+    {.kind = CUDA_PLAN,
+     .kernel = 0,
+     .plan = &plans[3],
+     .operand = {AT(X), AT(FILTER), AT(Y), AT(SUMS), AT(SQUARES)}},
     {.kind = CUDA_PLAN, .kernel = 1, .plan = &plans[1], .operand = {AT(Y), AT(FILTER), AT(DX)}},
     {.kind = CUDA_PLAN, .kernel = 2, .plan = &plans[2], .operand = {AT(X), AT(Y), AT(DF)}},
     {.kind = CUDA_MATMUL, .kernel = 3, .matmul = &product, .operand = {AT(X), AT(Y), AT(PRODUCT)}},
@@ -66,7 +85,7 @@ static const CudaLaunch launches[] = {
 };
 enum { N_LAUNCHES = sizeof launches / sizeof *launches };
 
-static const AmprtKernel kernels[N_LAUNCHES] = {
+static const AmprtKernel kernels[] = {
     {.name = "k0_conv", .layer = "conv"},  {.name = "k1_dgrad", .layer = "conv"},
     {.name = "k2_wgrad", .layer = "conv"}, {.name = "k3_matmul", .layer = "fc"},
     {.name = "k4_add", .layer = "add"},    {.name = "k5_sum", .layer = ""}};
@@ -76,7 +95,7 @@ static const AmprtPort inputs[] = {
 static const AmprtGraph graph = {.name = "train",
                                  .kernel = kernels,
                                  .input = inputs,
-                                 .n_kernels = N_LAUNCHES,
+                                 .n_kernels = sizeof kernels / sizeof *kernels,
                                  .n_inputs = 2,
                                  .arena_bytes = ARENA};
 static const AmprtProgram program = {
@@ -201,6 +220,13 @@ static void check_steps(void) {
   Numbers want;
   compute(STEPS - 1, &want);
   check_read(Y, want.y, Y_SIZE, "fprop");
+  double sums[K] = {0}, squares[K] = {0};
+  for (int i = 0; i < Y_SIZE; i++) {
+    sums[i % K] += want.y[i];
+    squares[i % K] += want.y[i] * want.y[i];
+  }
+  check_read(SUMS, sums, K, "sums");
+  check_read(SQUARES, squares, K, "squares");
   check_read(DX, want.dx, X_SIZE, "dgrad");
   check_read(DF, want.df, F_SIZE, "wgrad");
   check_read(PRODUCT, want.product, ROWS * COLUMNS, "product");

@@ -170,3 +170,20 @@ void fake_conv(const FakeConv *c, void *x, void *filter, void *y) {
     fake_round(filter, plain, n_f, c->type);
   free(fx), free(fy), free(plain), free(turned), free(sums);
 }
+
+void fake_stats(const void *y, int64_t rows, int64_t channels, FakeType type, float *sum,
+                float *squares) {
+  float *wide = zeros(rows * channels, sizeof *wide);
+  fake_widen(wide, y, rows * channels, type);
+  for (int64_t c = 0; c < channels; c++) {
+    double s = 0, q = 0;
+    for (int64_t r = 0; r < rows; r++) {
+      double v = wide[r * channels + c];
+      s += v;
+      q += v * v;
+    }
+    sum[c] = (float)s;
+    squares[c] = (float)q;
+  }
+  free(wide);
+}

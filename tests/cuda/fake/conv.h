@@ -19,6 +19,10 @@ typedef struct FakeConv {
 /* The form says which of the three is made of the other two. */
 void fake_conv(const FakeConv *conv, void *x, void *filter, void *y);
 
+/* Sums of `rows` numbers, and of their squares, of each of the channels of y[rows][channels]. */
+void fake_stats(const void *y, int64_t rows, int64_t channels, FakeType type, float *sum,
+                float *squares);
+
 /* Element i as float; `n` floats to or from memory. */
 void fake_widen(float *to, const void *from, int64_t n, FakeType type);
 void fake_round(void *to, const float *from, int64_t n, FakeType type);

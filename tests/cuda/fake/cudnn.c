@@ -134,12 +134,8 @@ int64_t attribute_int(const Object *object, cudnnBackendAttributeName_t name, in
   return value;
 }
 
-Object *attribute_object(const Object *object, cudnnBackendAttributeName_t name) {
-  const Attribute *a = attribute_find(object, name);
-  Object *value = NULL;
-  if (a)
-    memcpy(&value, a->bytes, sizeof value);
-  return value;
+Object *attribute_object(const Object *object, cudnnBackendAttributeName_t name, int i) {
+  return (Object *)(uintptr_t)attribute_int(object, name, i);
 }
 
 /* ---- finishing ---- */
@@ -152,14 +148,14 @@ static cudnnStatus_t finish_device(Object *device) {
 }
 
 static cudnnStatus_t finish_heuristic(Object *heuristic) {
-  heuristic->graph = attribute_object(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  heuristic->graph = attribute_object(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, 0);
   return heuristic->graph ? CUDNN_STATUS_SUCCESS
                           : fake_cudnn_fail(CUDNN_STATUS_BAD_PARAM, "heuristic of no graph");
 }
 
 static cudnnStatus_t finish_plan(Object *plan) {
   const Attribute *json = attribute_find(plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
-  const Object *config = attribute_object(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const Object *config = attribute_object(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 0);
   if (!attribute_find(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) &&
       !attribute_find(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP))
     abort(); /* as cuDNN does */
@@ -244,20 +240,24 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 
 typedef struct Call {
   FakeConv conv;
-  void *at[3]; /* x, filter, y */
+  void *at[5]; /* as Object.uid */
+  int n;
 } Call;
 
 static void work_conv(void *data) {
   const Call *call = data;
-  fake_conv(&call->conv, call->at[0], call->at[1], call->at[2]);
+  const FakeConv *c = &call->conv;
+  fake_conv(c, call->at[0], call->at[1], call->at[2]);
+  if (call->n == 5)
+    fake_stats(call->at[2], c->n * c->ho * c->wo, c->k, c->type, call->at[3], call->at[4]);
 }
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
                                   cudnnBackendDescriptor_t pack) {
   BEGIN;
   const Object *plan = plan_descriptor, *from = pack;
-  Call call = {.conv = plan->conv};
-  for (int i = 0; i < 3; i++) {
+  Call call = {.conv = plan->conv, .n = plan->n_uids};
+  for (int i = 0; i < plan->n_uids; i++) {
     const Attribute *uid = attribute_find(from, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     int at = 0;
     while (uid && at < uid->count &&

@@ -24,7 +24,8 @@ typedef struct Object {
   int n_attributes;
   char *json;           /* DEVICEPROP, EXECUTION_PLAN */
   FakeConv conv;        /* EXECUTION_PLAN */
-  int64_t uid[3];       /* of x, filter, y */
+  int64_t uid[5];       /* of x, filter, y; sums of y and of its squares */
+  int n_uids;           /* 3 or 5 */
   struct Object *graph; /* ENGINEHEUR, ENGINECFG, ENGINE: of the operation */
 } Object;
 
@@ -33,7 +34,7 @@ cudnnStatus_t fake_cudnn_fail(cudnnStatus_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 const Attribute *attribute_find(const Object *object, cudnnBackendAttributeName_t name);
 int64_t attribute_int(const Object *object, cudnnBackendAttributeName_t name, int i);
-Object *attribute_object(const Object *object, cudnnBackendAttributeName_t name);
+Object *attribute_object(const Object *object, cudnnBackendAttributeName_t name, int i);
 
 /* cudnn_plan.c */
 char *plan_profile(void); /* of the device, as JSON; the caller's to free */

@@ -30,6 +30,7 @@ static const struct {
                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
 };
 enum { N_FORMS = sizeof forms / sizeof *forms };
+static const char stats_operation[] = "CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR";
 
 static const struct {
   const char *name;
@@ -127,6 +128,33 @@ static bool read_conv(Object *plan, const json_t *graph, const json_t *node) {
          read_geometry(node, &plan->conv);
 }
 
+/* Sums over the result of the convolution before. */
+static bool read_stats(Object *plan, const json_t *graph, const json_t *node) {
+  static const char *const field[] = {"Sum", "SqSum"};
+  const char *operation = json_string_value(json_object_get(node, "operation"));
+  const char *y = json_string_value(json_object_get(node, "X"));
+  if (!operation || strcmp(operation, stats_operation) != 0 || plan->conv.form != FAKE_FPROP ||
+      !y || atoll(y) != plan->uid[2])
+    return false;
+  for (int i = 0; i < 2; i++) {
+    int64_t dim[4];
+    FakeType type;
+    if (!read_operand(graph, node, field[i], &plan->uid[3 + i], dim, &type) || type != FAKE_F32 ||
+        dim[1] != plan->conv.k)
+      return false;
+  }
+  plan->n_uids = 5;
+  return true;
+}
+
+static bool read_nodes(Object *plan, const json_t *graph) {
+  const json_t *nodes = json_object_get(graph, "nodes");
+  size_t n = json_array_size(nodes);
+  plan->n_uids = 3;
+  return n >= 1 && n <= 2 && read_conv(plan, graph, json_array_get(nodes, 0)) &&
+         (n == 1 || read_stats(plan, graph, json_array_get(nodes, 1)));
+}
+
 static bool has_profile(const json_t *root) {
   char *own = plan_profile();
   json_t *want = json_loads(own, 0, NULL);
@@ -138,7 +166,6 @@ static bool has_profile(const json_t *root) {
 
 static cudnnStatus_t check_root(Object *plan, const json_t *root) {
   const json_t *graph = json_object_get(root, "operationGraph");
-  const json_t *nodes = json_object_get(graph, "nodes");
   if (!root)
     return fake_cudnn_fail(CUDNN_STATUS_BAD_PARAM, "the text is no JSON");
   if (json_integer_value(json_object_get(root, "cudnnVersion")) !=
@@ -148,7 +175,7 @@ static cudnnStatus_t check_root(Object *plan, const json_t *root) {
     return fake_cudnn_fail(CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH, "GPUProfile differs");
   if (!json_is_object(json_object_get(root, "engine")))
     return fake_cudnn_fail(CUDNN_STATUS_BAD_PARAM, "no engine");
-  if (json_array_size(nodes) != 1 || !read_conv(plan, graph, json_array_get(nodes, 0)))
+  if (!read_nodes(plan, graph))
     return fake_cudnn_fail(CUDNN_STATUS_BAD_PARAM, "the fake cannot run this graph");
   return CUDNN_STATUS_SUCCESS;
 }
@@ -188,8 +215,28 @@ static json_t *pair(const Object *object, cudnnBackendAttributeName_t name) {
                    (json_int_t)attribute_int(object, name, 1));
 }
 
+/* Adds the operand to the graph's tensors and names it in the node. */
+static void add_operand(json_t *node, const char *field, json_t *tensors, const Object *operand) {
+  json_t *tensor = tensor_text(operand);
+  json_object_set(node, field, json_object_get(tensor, "name"));
+  json_array_append_new(tensors, tensor);
+}
+
+static json_t *stats_text(const Object *operation, json_t *tensors) {
+  json_t *node = json_pack("{ss}", "operation", stats_operation);
+  const Object *y = attribute_object(operation, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, 0);
+  json_t *tensor = tensor_text(y);
+  json_object_set(node, "X", json_object_get(tensor, "name"));
+  json_decref(tensor); /* the convolution has added it */
+  add_operand(node, "Sum", tensors,
+              attribute_object(operation, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, 0));
+  add_operand(node, "SqSum", tensors,
+              attribute_object(operation, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, 0));
+  return node;
+}
+
 static json_t *node_text(const Object *operation, int form, json_t *tensors) {
-  const Object *geometry = attribute_object(operation, forms[form].geometry);
+  const Object *geometry = attribute_object(operation, forms[form].geometry, 0);
   const cudnnBackendAttributeName_t at[] = {forms[form].at_x, forms[form].at_filter,
                                             forms[form].at_y};
   const char *const field[] = {forms[form].x, forms[form].filter, forms[form].y};
@@ -198,26 +245,30 @@ static json_t *node_text(const Object *operation, int form, json_t *tensors) {
                 pair(geometry, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS), "stride",
                 pair(geometry, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES), "dilation",
                 pair(geometry, CUDNN_ATTR_CONVOLUTION_DILATIONS), "alpha", 1.0, "beta", 0.0);
-  for (int i = 0; i < 3; i++) {
-    json_t *tensor = tensor_text(attribute_object(operation, at[i]));
-    json_object_set(node, field[i], json_object_get(tensor, "name"));
-    json_array_append_new(tensors, tensor);
-  }
+  for (int i = 0; i < 3; i++)
+    add_operand(node, field[i], tensors, attribute_object(operation, at[i], 0));
   return node;
 }
 
 cudnnStatus_t plan_write(Object *plan, const Object *graph) {
-  const Object *operation = graph ? attribute_object(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS) : NULL;
+  const Attribute *ops = graph ? attribute_find(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS) : NULL;
+  const Object *operation = ops ? attribute_object(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, 0) : NULL;
+  const Object *second =
+      ops && ops->count == 2 ? attribute_object(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, 1) : NULL;
   int form = 0;
   while (operation && form < N_FORMS && forms[form].type != operation->type)
     form++;
-  if (!operation || form == N_FORMS)
+  bool has_stats = second && second->type == CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR;
+  if (!operation || form == N_FORMS || ops->count != 1 + has_stats)
     return fake_cudnn_fail(CUDNN_STATUS_NOT_SUPPORTED, "the fake cannot plan this graph");
   char *profile = plan_profile();
-  json_t *tensors = json_array(), *node = node_text(operation, form, tensors);
-  json_t *root = json_pack("{sI s{so s[o]} so s{si}}", "cudnnVersion",
+  json_t *tensors = json_array(), *nodes = json_array();
+  json_array_append_new(nodes, node_text(operation, form, tensors));
+  if (has_stats)
+    json_array_append_new(nodes, stats_text(second, tensors));
+  json_t *root = json_pack("{sI s{so so} so s{si}}", "cudnnVersion",
                            (json_int_t)fake_number("FAKE_CUDNN_VERSION", 91900), "operationGraph",
-                           "tensors", tensors, "nodes", node, "GPUProfile",
+                           "tensors", tensors, "nodes", nodes, "GPUProfile",
                            json_loads(profile, 0, NULL), "engine", "engineId", 0);
   cudnnStatus_t status = check_root(plan, root);
   plan->json = json_dumps(root, JSON_COMPACT);

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Beside the architecture. They stand in the code's notes too, so no paths, and two threads whatever
- * machine compiles. */
+/* Beside the architecture. They stand in the code's notes too, so no paths, and two threads
+ * whatever machine compiles. */
 static const char *const options[] = {"--std=c++17", "--fmad=false", "--split-compile=2"};
 enum { N_OPTIONS = sizeof options / sizeof *options };
 

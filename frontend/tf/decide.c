@@ -39,6 +39,8 @@ static bool has_quantized(const Decide *d, const TfNode *node) {
 /* Have the node's other attributes types beside which this one has a low kernel? */
 static bool others_fit(const Decide *d, const TfNode *node, int attr) {
   int low = tf_low_type(d->settings);
+  if (!node->op->has_beside)
+    return true; /* as most; a node may have a million vertices */
   for (int v = node->first_vertex; v < node->first_vertex + node->n_vertices; v++) {
     const TfVertex *other = &d->graph->vertex[v];
     if (other->attr >= 0 && other->attr != attr &&

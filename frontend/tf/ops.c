@@ -120,8 +120,10 @@ static void attr_parse(Arena *arena, TfOp *op, const char *word) {
     attr->standard = type_find(arena_strdup(arena, word, types));
     word += types;
   }
-  if (*word == '@')
+  if (*word == '@') {
     beside_parse(arena, attr, word + 1);
+    op->has_beside = true;
+  }
 }
 
 /* "T", "&T", "=i32", "T#N", "=resource#N", "Tin*" */

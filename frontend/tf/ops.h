@@ -31,6 +31,7 @@ typedef struct TfPort {
 typedef struct TfOp {
   const char *name;
   bool stateful, has_refs, is_function;
+  bool has_beside; /* some attribute's beside_gpu or beside_cpu says something */
   int n_in, n_out, n_attrs;
   TfPort *in, *out;
   TfTypeAttr *attr;

@@ -139,8 +139,8 @@ typedef struct AmprtDevice {
   int (*read)(AmprtBlock block, uint64_t at, void *to, uint64_t bytes);
   /* Starts one run of a whole graph and returns at once. Inputs are the graph's input ports, whose
    * bytes are taken from `inputs` (one pointer per port, NULL: the same as in the last start,
-   * which was of this graph) before it returns. A run of graph 0 keeps the scalars named with `watch` as the last kernel leaves them;
-   * at most AMPRT_AHEAD such runs are not yet collected. */
+   * which was of this graph) before it returns. A run of graph 0 keeps the scalars named with
+   * `watch` as the last kernel leaves them; at most AMPRT_AHEAD such runs are not yet collected. */
   int (*start)(int graph, const void *const *inputs);
   /* Names up to AMPRT_MAX_WATCHED scalars, each of at most 8 bytes. Before the first start that is
    * to be collected. */

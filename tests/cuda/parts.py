@@ -1,6 +1,7 @@
-"""parts.py AMPCC ZOO TINY TOOLKIT RESOURCE: programs of several parts, and what ampcc makes of one.
+"""parts.py AMPCC ZOO TINY TOOLKIT RESOURCE SANITIZE: programs of several parts, and what ampcc makes of one.
 
-TINY is a small model; RESOURCE the folder that programs are linked from. The machine needs no GPU."""
+TINY is a small model; RESOURCE the folder that programs are linked from, built with -fsanitize=SANITIZE or none.
+The machine needs no GPU."""
 import filecmp
 import os
 import pathlib
@@ -8,9 +9,10 @@ import subprocess
 import sys
 import tempfile
 
-ampcc, zoo, tiny, toolkit, resource = map(os.path.abspath, sys.argv[1:])
+ampcc, zoo, tiny, toolkit, resource = map(os.path.abspath, sys.argv[1:6])
+sanitize = [] if sys.argv[6] == "none" else ["-fsanitize=" + sys.argv[6]]
 TRAIN = ["--use-synthetic-data", "--max-train-steps=2", "--threads=1"]
-LINK = ["-no-pie", "-fopenmp", f"{resource}/libamprt_cuda.a", f"{resource}/libamprt_dnn.a", f"{resource}/libamprt.a"]
+LINK = [*sanitize, "-no-pie", "-fopenmp", f"{resource}/libamprt_cuda.a", f"{resource}/libamprt_dnn.a", f"{resource}/libamprt.a"]
 LIBRARIES = ["-ldnnl", "-lz", "-lm", "-ldl", "-lrt", "-lpthread"]
 HAS_DRIVER = os.path.exists("/dev/nvidiactl")
 

@@ -1,4 +1,4 @@
-"""safetensors files of --dump-step --dump-values, as arrays, and how far two of them differ."""
+"""safetensors files of --dump-step --dump-values, as arrays, and how far two of them are apart."""
 import json, struct
 
 import numpy
@@ -23,21 +23,19 @@ def read(path):
 
 
 def compare(a, b):
-    """Over all names that both have: the worst difference as a share of the tensor's largest magnitude, its name, and the
-    count of numbers compared. Numbers that are not finite must be so in both."""
-    worst, where, count = 0.0, "-", 0
+    """Over all names that both have: (median, worst, name of the worst, tensors) of |a - b| / |a| by Euclidean norm. The norm of a
+    tensor, since single numbers behind a ReLU that flips may differ by all they are. Numbers that are not finite must be so in both."""
+    off = {}
     for name in sorted(a.keys() & b.keys()):
         x, y = a[name], b[name]
-        if x.shape != y.shape:
-            return float("inf"), f"{name}: {x.size} and {y.size} elements", count
         finite = numpy.isfinite(x)
-        if (finite != numpy.isfinite(y)).any():
-            return float("inf"), f"{name}: {int((finite != numpy.isfinite(y)).sum())} numbers finite in one only", count
-        count += x.size
-        largest = numpy.abs(x[finite]).max(initial=0)
-        off = numpy.abs(x[finite] - y[finite]).max(initial=0) / largest if largest else float(numpy.abs(y[finite]).max(initial=0) > 0)
-        if off > worst:
-            worst, where = float(off), name
-    if not count:
-        return float("inf"), "no name in common", 0
-    return worst, where, count
+        if x.shape != y.shape or (finite != numpy.isfinite(y)).any():
+            off[name] = float("inf")
+            continue
+        size = numpy.linalg.norm(x[finite])
+        apart = numpy.linalg.norm(x[finite] - y[finite])
+        off[name] = float(apart / size) if size else float(apart > 0)
+    if not off:
+        return float("inf"), float("inf"), "no name in common", 0
+    worst = max(off, key=off.get)
+    return sorted(off.values())[len(off) // 2], off[worst], worst, len(off)

@@ -7,13 +7,18 @@ static const char passes[] = "simplify,eval-graph,autodiff,loss-scale,optimizer,
                              "fold-casts,weight-copies,cse,dce,assign-layout,lower-norm,fuse,"
                              "schedule,plan-memory,check-plan";
 
-static const Backend *backend_of(Arena *arena) {
+/* One for all, kept to the end: what it knows of cuDNN has no other. */
+static const Backend *backend(void) {
+  static Arena *arena;
+  static const Backend *made;
   const char *error = NULL;
+  if (made)
+    return made;
+  arena = arena_new();
   const Device *device = device_find(arena, "sm_90", &error);
-  const Backend *backend =
-      device ? backend_cuda(arena, device, &(CudaOptions){.cache_dir = ""}, &error) : NULL;
-  CHECK(backend, "%s", error);
-  return backend;
+  made = device ? backend_cuda(arena, device, &(CudaOptions){.cache_dir = ""}, &error) : NULL;
+  CHECK(made, "%s", error);
+  return made;
 }
 
 void step_begin(Step *s, const char *path, DType dtype, const PartEdit *edit, const char *resource,
@@ -24,15 +29,14 @@ void step_begin(Step *s, const char *path, DType dtype, const PartEdit *edit, co
   s->compile.dtype = dtype;
   s->codegen = (CodegenOptions){.compile = &s->compile, .resource = resource};
   s->name = arena_printf(s->arena, "%s_%s", name, dtype_info[dtype].name);
-  const Backend *backend = backend_of(s->arena);
   Module *module = module_parse(s->arena, path, read_file(s->arena, path), &diag);
   CHECK(module, "%s does not parse", path);
   s->module = module;
-  PassContext context = {module, &s->compile, backend_target(backend), &diag, arena_new()};
+  PassContext context = {module, &s->compile, backend_target(backend()), &diag, arena_new()};
   bool ok = pipeline_run(&context, passes, NULL, NULL);
-  CHECK(ok && backend_report(backend, &diag) == 0, "%s failed", path);
+  CHECK(ok && backend_report(backend(), &diag) == 0, "%s failed", path);
   arena_free(context.scratch);
-  s->part = part_begin(s->arena, &(ProgramPart){module, backend, NULL}, &s->codegen, edit, folder,
+  s->part = part_begin(s->arena, &(ProgramPart){module, backend(), NULL}, &s->codegen, edit, folder,
                        s->name);
 }
 

@@ -27,8 +27,8 @@ typedef struct Command {
   void *user;
 } Command;
 
-/* Runs all, some at a time, and waits for all. False after one line on stderr for the first that failed:
- * `what` and the first line of its log that says `error`. */
+/* Runs all, some at a time, and waits for all. False after one line on stderr for the first that
+ * failed: `what` and the first line of its log that says `error`. */
 bool commands_run(Command *command, int n, const char *what, bool verbose);
 /* While a build is under way SIGINT and SIGTERM only end its commands; spawn_end sends again the
  * one that came. */

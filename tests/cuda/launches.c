@@ -92,8 +92,8 @@ static void write_launches(const Launches *l, FILE *out) {
   fputs("};\n", out);
 }
 
-static void write_texts(Launches *l) {
-  char *text[3];
+/* Types, functions and tables of all kernels, to be freed. */
+static void emit_texts(Launches *l, char *text[3]) {
   size_t size[3];
   FILE *part[3];
   for (int i = 0; i < 3; i++)
@@ -109,6 +109,11 @@ static void write_texts(Launches *l) {
     emit_graph(l, &emit, g);
   for (int i = 0; i < 3; i++)
     fclose(part[i]);
+}
+
+static void write_texts(Launches *l) {
+  char *text[3];
+  emit_texts(l, text);
   FILE *kernels = open_text(l, ".cu"), *tables = open_text(l, "_tables.c");
   cuda_emit_prelude(kernels);
   fprintf(kernels, "%s%s", text[0], text[1]);
@@ -119,6 +124,22 @@ static void write_texts(Launches *l) {
   fclose(tables);
   for (int i = 0; i < 3; i++)
     free(text[i]);
+}
+
+const char *launches_text(Arena *arena, const Module *planned) {
+  Launches l = {.arena = arena, .module = planned};
+  char *text[3], *whole;
+  size_t size;
+  emit_texts(&l, text);
+  FILE *out = open_memstream(&whole, &size);
+  cuda_emit_prelude(out);
+  fprintf(out, "%s%s", text[0], text[1]);
+  fclose(out);
+  const char *copy = arena_strdup(arena, whole, size);
+  for (int i = 0; i < 3; i++)
+    free(text[i]);
+  free(whole);
+  return copy;
 }
 
 Launches *launches_begin(Arena *arena, const Module *planned, const char *folder, const char *name,

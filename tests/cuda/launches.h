@@ -11,6 +11,8 @@ typedef struct Launches Launches;
 
 extern const Target target_launches; /* CUDA without libraries */
 
+/* The kernels' text alone, in the arena, as CUDA's compiler gets it. */
+const char *launches_text(Arena *arena, const Module *planned);
 /* Writes FOLDER/NAME.cu and more and starts to compile; several may be begun before one is
  * finished. Checked: see shim/kernels.h. */
 Launches *launches_begin(Arena *arena, const Module *planned, const char *folder, const char *name,

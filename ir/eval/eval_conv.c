@@ -1,38 +1,79 @@
 /* Convolution, its two gradients, and the matrix product. */
 #include "ir/eval/eval_ops.h"
 
-/* One product of y[...,k] += x[...,c] * w[k,...,c] for all k, c; `x` and `y` are at their pixel,
- * `w` at its tap, rows of w are w_step apart. All three never overlap. These loops are nearly all
- * of the evaluator's time, so the compiler is told that it may take several c at once. */
-typedef void TapFn(int64_t C, int64_t K, int64_t w_step, double *restrict x, double *restrict w,
-                   double *restrict y);
+/* Pixels of one row of y beside the pixels of x that one tap takes to them. */
+typedef struct Taps {
+  int64_t C, K, n;                /* n: pixels */
+  int64_t x_step, w_step, y_step; /* from pixel to pixel; from row to row of w */
+} Taps;
 
-static void tap_forward(int64_t C, int64_t K, int64_t w_step, double *restrict x,
-                        double *restrict w, double *restrict y) {
-  for (int64_t k = 0; k < K; k++) {
-    const double *row = &w[k * w_step];
-    double sum = 0;
+/* The products y[...,k] += x[...,c] * w[k,...,c] of all pixels, k and c; `x` and `y` are at the
+ * first pixel, `w` at the tap. All three never overlap. These loops are nearly all of the
+ * evaluator's time: rows of w stay in the cache while pixels pass, and the compiler is told that it
+ * may take several c at once. */
+typedef void TapFn(const Taps *t, double *restrict x, double *restrict w, double *restrict y);
+
+static void tap_forward(const Taps *t, double *restrict x, double *restrict w, double *restrict y) {
+  for (int64_t k = 0; k < t->K; k++)
+    for (int64_t i = 0; i < t->n; i++) {
+      const double *row = &w[k * t->w_step], *from = &x[i * t->x_step];
+      double sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t c = 0; c < C; c++)
-      sum += x[c] * row[c];
-    y[k] += sum;
+      for (int64_t c = 0; c < t->C; c++)
+        sum += from[c] * row[c];
+      y[i * t->y_step + k] += sum;
+    }
+}
+
+enum { BLOCK = 4 }; /* rows of w, or pixels, that are added at once: in their order */
+
+static void tap_data(const Taps *t, double *restrict x, double *restrict w, double *restrict y) {
+  for (int64_t k = 0; k < t->K; k += BLOCK) {
+    int rows = t->K - k < BLOCK ? (int)(t->K - k) : BLOCK;
+    for (int64_t i = 0; i < t->n; i++) {
+      const double *row = &w[k * t->w_step], *by = &y[i * t->y_step + k];
+      double *to = &x[i * t->x_step];
+      if (rows == BLOCK) {
+#pragma omp simd
+        for (int64_t c = 0; c < t->C; c++)
+          to[c] = to[c] + by[0] * row[c] + by[1] * row[t->w_step + c] +
+                  by[2] * row[2 * t->w_step + c] + by[3] * row[3 * t->w_step + c];
+        continue;
+      }
+      for (int j = 0; j < rows; j++)
+        for (int64_t c = 0; c < t->C; c++)
+          to[c] += by[j] * row[j * t->w_step + c];
+    }
   }
 }
 
-static void tap_data(int64_t C, int64_t K, int64_t w_step, double *restrict x, double *restrict w,
-                     double *restrict y) {
-  for (int64_t k = 0; k < K; k++)
+static void tap_weight(const Taps *t, double *restrict x, double *restrict w, double *restrict y) {
+  for (int64_t i = 0; i < t->n; i += BLOCK) {
+    int pixels = t->n - i < BLOCK ? (int)(t->n - i) : BLOCK;
+    for (int64_t k = 0; k < t->K; k++) {
+      const double *from = &x[i * t->x_step], *by = &y[i * t->y_step + k];
+      double *row = &w[k * t->w_step];
+      if (pixels == BLOCK) {
+        const double b0 = by[0], b1 = by[t->y_step], b2 = by[2 * t->y_step], b3 = by[3 * t->y_step];
 #pragma omp simd
-    for (int64_t c = 0; c < C; c++)
-      x[c] += y[k] * w[k * w_step + c];
+        for (int64_t c = 0; c < t->C; c++)
+          row[c] = row[c] + from[c] * b0 + from[t->x_step + c] * b1 + from[2 * t->x_step + c] * b2 +
+                   from[3 * t->x_step + c] * b3;
+        continue;
+      }
+      for (int j = 0; j < pixels; j++)
+        for (int64_t c = 0; c < t->C; c++)
+          row[c] += from[j * t->x_step + c] * by[j * t->y_step];
+    }
+  }
 }
 
-static void tap_weight(int64_t C, int64_t K, int64_t w_step, double *restrict x, double *restrict w,
-                       double *restrict y) {
-  for (int64_t k = 0; k < K; k++)
-#pragma omp simd
-    for (int64_t c = 0; c < C; c++)
-      w[k * w_step + c] += x[c] * y[k];
+/* The first q, and the one past the last, whose column q * stride + shift is in 0..W-1. */
+static void columns_inside(int64_t W, int64_t Q, int64_t stride, int64_t shift, int64_t *first,
+                           int64_t *past) {
+  *first = shift < 0 ? (-shift + stride - 1) / stride : 0;
+  *past = shift < W ? (W - 1 - shift) / stride + 1 : 0;
+  *past = *past < Q ? *past : Q;
 }
 
 /* Every pair of an output pixel (p, q) and a tap (r, s) that is not in the padding. */
@@ -43,14 +84,16 @@ static void conv_walk(const Node *node, EvalTensor x, EvalTensor w, EvalTensor y
   int64_t P = y.type.dim[1], Q = y.type.dim[2];
   for (int64_t n = 0; n < x.type.dim[0]; n++)
     for (int64_t p = 0; p < P; p++)
-      for (int64_t q = 0; q < Q; q++)
-        for (int64_t r = 0; r < R; r++)
-          for (int64_t s = 0; s < S; s++) {
-            int64_t h = p * stride[0] + r - pad[0], v = q * stride[1] + s - pad[2];
-            if (h >= 0 && h < H && v >= 0 && v < W)
-              tap(C, K, R * S * C, &x.v[((n * H + h) * W + v) * C], &w.v[(r * S + s) * C],
-                  &y.v[((n * P + p) * Q + q) * K]);
-          }
+      for (int64_t r = 0; r < R; r++)
+        for (int64_t s = 0; s < S; s++) {
+          int64_t h = p * stride[0] + r - pad[0], shift = s - pad[2], q, past;
+          columns_inside(W, Q, stride[1], shift, &q, &past);
+          if (h < 0 || h >= H || q >= past)
+            continue;
+          Taps taps = {C, K, past - q, stride[1] * C, R * S * C, K};
+          tap(&taps, &x.v[((n * H + h) * W + q * stride[1] + shift) * C], &w.v[(r * S + s) * C],
+              &y.v[((n * P + p) * Q + q) * K]);
+        }
 }
 
 void eval_conv2d(const Node *node, const EvalTensor *a, EvalTensor *r) {

@@ -85,7 +85,7 @@ def hostile(folder):
         c = c_text(path, folder).read_text(encoding="latin-1")
         bare = re.sub(r'"(\\.|[^"\\\n])*"', '""', c)
         inner = re.sub(r"[^A-Za-z#]+", "", text)
-        if "system" in bare or "x.h" in bare or "??/" in c or (len(inner) > 3 and inner in bare):
+        if "system(" in bare or "x.h" in bare or "??/" in c or (len(inner) > 3 and inner in bare):
             sys.exit(f"{text!r} left its string literal")
         run("gcc", "-std=gnu11", "-trigraphs", "-Wall", "-Werror", "-O0", "-fopenmp", "-march=x86-64-v3",
             "-fsyntax-only", "-I", resources, folder / "program.c")

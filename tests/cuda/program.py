@@ -24,7 +24,8 @@ class Tools:
     fake_cudart's archive, the folder of the fake libraries, make_kernels."""
 
     def __init__(self, scratch, ampcc, toolkit, cudart, fake_cudart, fakes, maker):
-        self.scratch, self.ampcc, self.fakes, self.maker = pathlib.Path(scratch), ampcc, fakes, maker
+        self.scratch = pathlib.Path(scratch)
+        self.ampcc, self.fakes, self.maker, fake_cudart = map(os.path.abspath, (ampcc, fakes, maker, fake_cudart))
         self.toolkit = self.scratch / "toolkit"
         objects = sorted(pathlib.Path(fake_cudart + ".p").glob("*.o"))
         link_toolkit(toolkit, cudart, objects, self.toolkit)
@@ -34,7 +35,7 @@ class Program:
     def __init__(self, tools, model, name, *flags, target="cuda:h200"):
         stem = tools.scratch / name
         self.path, self.tools = str(stem), tools
-        subprocess.run([tools.ampcc, model, f"--target=cpu,{target}", f"--cuda-path={tools.toolkit}", "--cache-dir=",
+        subprocess.run([tools.ampcc, os.path.abspath(model), f"--target=cpu,{target}", f"--cuda-path={tools.toolkit}", "--cache-dir=",
                         f"--save-temps={stem}", "-o", self.path, *flags], check=True, cwd=tools.scratch,
                        stderr=subprocess.DEVNULL)
         (text,) = tools.scratch.glob(f"{name}.cuda_*.cu")

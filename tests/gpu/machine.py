@@ -1,5 +1,5 @@
 """The machine with the GPU: what was carried to it, the build, and the table of results."""
-import concurrent.futures, datetime, os, pathlib, subprocess, time
+import concurrent.futures, datetime, os, pathlib, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CARRIED = ROOT / ".gpu"
@@ -65,11 +65,26 @@ def unpack():
     os.environ["PKG_CONFIG_SYSROOT_DIR"] = str(PREFIX) if debs else ""
 
 
+def configure(folder):
+    """With the toolkit of the machine or, if that lacks cuDNN, the wheels that PyTorch brought along."""
+    command = ["meson", "setup", folder, ROOT, "-Dcuda=enabled", "-Dtests=short"]
+    try:
+        run(command, 120)
+    except RuntimeError as error:
+        wheels = [path for path in map(pathlib.Path, sys.path) if (path / "nvidia").is_dir()]
+        if not wheels:
+            raise
+        print(f"no toolkit ({error}); trying the wheels in {wheels[0]}", flush=True)
+        run([*command, "--wipe", f"-Dtoolkit={wheels[0]}"], 120)
+        libraries = [str(path) for path in wheels[0].glob("nvidia/*/lib")]
+        os.environ["LD_LIBRARY_PATH"] = ":".join([*libraries, os.environ["LD_LIBRARY_PATH"]])
+
+
 def build(place, left):
     start = time.monotonic()
     unpack()
     folder = place.work / "build"
-    run(["meson", "setup", folder, ROOT, "-Dcuda=enabled", "-Dtests=short"], 120)
+    configure(folder)
     run(["ninja", "-C", folder], left)
     built = time.monotonic()
     target = f"--target=cpu,cuda:sm_{capability()}"

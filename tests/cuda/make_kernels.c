@@ -2,5 +2,10 @@
 #include "tests/cuda/shim/kernels.h"
 
 int main(int argc, char **argv) {
-  return argc != 2 || !kernels_finish(kernels_begin(argv[1], false));
+  if (argc != 2)
+    return 2;
+  Kernels *kernels = kernels_begin(argv[1], false);
+  bool good = kernels_finish(kernels) != NULL;
+  kernels_free(kernels);
+  return !good;
 }

@@ -50,6 +50,8 @@ bool form_legal(const Kernel *kernel, const Target *target);
 /* May `node` read what it reads of the nodes that are `inside` its kernel with a main op? */
 bool form_reads_allowed(const Node *node, bool (*inside)(const void *user, const Node *),
                         const void *user);
+/* Does the target take `node` into the kernel of `main` this way? */
+bool target_takes(TakesFn *takes, const Node *main, const Node *node);
 /* Orders a kernel's nodes: loop body, sums, tail, updates. */
 void form_order(Kernel *kernel);
 

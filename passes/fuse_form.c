@@ -219,6 +219,10 @@ static bool kernel_has(const void *user, const Node *node) {
   return false;
 }
 
+bool target_takes(TakesFn *takes, const Node *main, const Node *node) {
+  return takes && takes(main, node);
+}
+
 static bool main_legal(const Kernel *kernel, const Target *target) {
   const Node *main = kernel_main(kernel);
   bool before = true;
@@ -228,7 +232,7 @@ static bool main_legal(const Kernel *kernel, const Target *target) {
       return false;
     if (node == main)
       before = false;
-    else if (!(before ? target->takes_prologue : target->takes_epilogue)(main, node))
+    else if (!target_takes(before ? target->takes_prologue : target->takes_epilogue, main, node))
       return false;
   }
   return true;

@@ -49,7 +49,7 @@ static bool join_prologue_node(Fusion *fusion, const Node *main, const Node *nod
   return node->mark >= 0 && fusion->group_of[node->mark] != group &&
          op_info[node->op].gen == GEN_POINT && fusion->group[fusion->group_of[node->mark]].n == 1 &&
          used_only_by(fusion, node->mark, group) && may_join(fusion, node, group) &&
-         fusion->target->takes_prologue(main, node) &&
+         target_takes(fusion->target->takes_prologue, main, node) &&
          fusion_merge(fusion, fusion->group_of[node->mark], group);
 }
 
@@ -78,7 +78,8 @@ static bool join_epilogue_node(Fusion *fusion, const Node *main, const Node *nod
   int other = fusion->group_of[node->mark];
   return other != group && is_pro_or_epilogue(node) && fusion->group[other].n == 1 &&
          reads_group(fusion, node, group) && may_join(fusion, node, group) &&
-         fusion->target->takes_epilogue(main, node) && fusion_merge(fusion, group, other);
+         target_takes(fusion->target->takes_epilogue, main, node) &&
+         fusion_merge(fusion, group, other);
 }
 
 /* One reader of what the main op or its epilogue makes. */

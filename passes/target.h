@@ -6,17 +6,19 @@
 #include "ir/ir.h"
 #include "ir/kernel.h"
 
+typedef bool TakesFn(const Node *main, const Node *node);
+
 typedef struct Target Target;
 struct Target {
   const char *name;
-  int64_t align; /* of every offset in arena and state block, bytes */
+  int64_t align;      /* of every offset in arena and state block, bytes */
   Layout activations; /* the physical layout of rank-4 activations */
   /* Can `main` (a CONV, MATMUL, POOL node) run as one kernel with the node in front (of GEN_POINT,
    * reading or feeding it) as prologue or epilogue? A form that a target lacks is split, never
-   * approximated. */
-  bool (*takes_prologue)(const Node *main, const Node *pro);
-  bool (*takes_epilogue)(const Node *main, const Node *epi);
-  /* May `a` and `b` (no main ops) share one loop? Called for every pair that a kernel would join. */
+   * approximated. NULL: no node may. */
+  TakesFn *takes_prologue, *takes_epilogue;
+  /* May `a` and `b` (no main ops) share one loop? Called for every pair that a kernel would join.
+   */
   bool (*fuses)(const Node *a, const Node *b);
   /* Scratch bytes that a kernel needs while it runs. */
   int64_t (*workspace)(const Target *target, const Kernel *kernel);

@@ -1,8 +1,8 @@
+#include "codegen/cuda/api.h"
 #include "codegen/cuda/cuda_rt_inner.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
 
 static CudnnApi cudnn;
 static CublasLtApi cublaslt;
@@ -27,17 +27,11 @@ const CudnnApi *cuda_rt_cudnn(char *why, size_t size) {
 }
 
 static const char *bind_cublaslt(void *library) {
-  /* a pointer to a function does not convert from void * in C, but POSIX lets its bytes be copied
-   */
-#define CUBLASLT(result, name, arguments)                                                          \
-  {                                                                                                \
-    void *found = dlsym(library, #name);                                                           \
-    if (!found)                                                                                    \
-      return #name;                                                                                \
-    memcpy(&cublaslt.name, &found, sizeof found);                                                  \
-  }
+  static const ApiEntry entry[] = {
+#define CUBLASLT(result, name, arguments) {#name, offsetof(CublasLtApi, name)},
 #include "codegen/cuda/cublaslt_api.def"
-  return NULL;
+  };
+  return api_bind(&cublaslt, library, entry, sizeof entry / sizeof *entry);
 }
 
 const CublasLtApi *cuda_rt_cublaslt(char *why, size_t size) {

@@ -1,21 +1,15 @@
 #include "codegen/cuda/cudnn_api.h"
 
-#include <dlfcn.h>
+#include "codegen/cuda/api.h"
+
 #include <stdio.h>
-#include <string.h>
 
 const char *cudnn_bind(CudnnApi *api, void *library) {
-  /* a pointer to a function does not convert from void * in C, but POSIX lets its bytes be copied
-   */
-#define CUDNN(result, name, arguments)                                                             \
-  {                                                                                                \
-    void *found = dlsym(library, #name);                                                           \
-    if (!found)                                                                                    \
-      return #name;                                                                                \
-    memcpy(&api->name, &found, sizeof found);                                                      \
-  }
+  static const ApiEntry entry[] = {
+#define CUDNN(result, name, arguments) {#name, offsetof(CudnnApi, name)},
 #include "codegen/cuda/cudnn_api.def"
-  return NULL;
+  };
+  return api_bind(api, library, entry, sizeof entry / sizeof *entry);
 }
 
 void draft_fail(Draft *draft, const char *what, cudnnStatus_t status) {

@@ -43,11 +43,6 @@ const Planned *cuda_planned(CudaTarget *cuda, const Node *node) {
   return &cuda->planned[planned.index];
 }
 
-static bool takes_nothing(const Node *main, const Node *other) {
-  (void)main, (void)other;
-  return false;
-}
-
 static int64_t workspace(const Target *target, const Kernel *kernel) {
   if (cuda_is_library(kernel))
     return cuda_library_workspace(target, kernel);
@@ -58,8 +53,6 @@ void cuda_target_init(CudaTarget *cuda, const char *name) {
   cuda->target = (Target){.name = name,
                           .align = ALIGN,
                           .activations = LAYOUT_NHWC,
-                          .takes_prologue = takes_nothing,
-                          .takes_epilogue = takes_nothing,
                           .fuses = loop_fuses,
                           .workspace = workspace,
                           .context = cuda};

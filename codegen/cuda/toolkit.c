@@ -1,10 +1,10 @@
 #include "codegen/cuda/toolkit.h"
 
+#include "codegen/cuda/api.h"
 #include "codegen/cuda/conv_graph.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Where libraries lie in a toolkit's folder, and in a folder of wheels. */
@@ -91,15 +91,11 @@ bool toolkit_cudnn(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
 }
 
 static const char *bind_nvrtc(NvrtcApi *api, void *library) {
-#define NVRTC(result, name, arguments)                                                             \
-  {                                                                                                \
-    void *found = dlsym(library, #name);                                                           \
-    if (!found)                                                                                    \
-      return #name;                                                                                \
-    memcpy(&api->name, &found, sizeof found);                                                      \
-  }
+  static const ApiEntry entry[] = {
+#define NVRTC(result, name, arguments) {#name, offsetof(NvrtcApi, name)},
 #include "codegen/cuda/nvrtc_api.def"
-  return NULL;
+  };
+  return api_bind(api, library, entry, sizeof entry / sizeof *entry);
 }
 
 bool toolkit_nvrtc(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {

@@ -38,10 +38,6 @@ struct Launches {
 
 /* ---- the target ---- */
 
-static bool takes_nothing(const Node *main, const Node *other) {
-  (void)main, (void)other;
-  return false;
-}
 static int64_t workspace(const Target *target, const Kernel *kernel) {
   (void)target;
   return cuda_loop_workspace(kernel);
@@ -50,8 +46,6 @@ static int64_t workspace(const Target *target, const Kernel *kernel) {
 const Target target_launches = {.name = "launches",
                                 .align = ALIGN,
                                 .activations = LAYOUT_NHWC,
-                                .takes_prologue = takes_nothing,
-                                .takes_epilogue = takes_nothing,
                                 .fuses = loop_fuses,
                                 .workspace = workspace};
 

@@ -89,7 +89,9 @@ static int emit_text(Arena *arena, const ProgramPart *part, const Options *optio
     emit_dot(part->module, out.file);
   else
     status = emit_program_text(part, &codegen, text_form[options->emit], out.file);
-  return output_close(&out) && !status ? 0 : EXIT_ENVIRONMENT;
+  if (status)
+    output_drop(&out);
+  return !status && output_close(&out) ? 0 : EXIT_ENVIRONMENT;
 }
 
 /* Machine code tells as much of a part as a program. */

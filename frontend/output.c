@@ -33,6 +33,13 @@ static mode_t usual_mode(void) {
   return 0666 & ~mask;
 }
 
+void output_drop(Output *out) {
+  if (!out->temporary)
+    return;
+  fclose(out->file);
+  unlink(out->temporary);
+}
+
 bool output_close(Output *out) {
   if (!out->temporary)
     return fflush(stdout) == 0 && !ferror(stdout) ? true : fail("standard output");

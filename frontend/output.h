@@ -17,5 +17,7 @@ typedef struct Output {
 /* False after one line on stderr. */
 bool output_open(Arena *arena, const char *path, Output *out);
 bool output_close(Output *out);
+/* In place of output_close: what was written does not count. */
+void output_drop(Output *out);
 
 #endif

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+from program import link_toolkit
+
 ampcc, zoo, tiny, toolkit, resource = map(os.path.abspath, sys.argv[1:6])
 sanitize = [] if sys.argv[6] == "none" else ["-fsanitize=" + sys.argv[6]]
 TRAIN = ["--use-synthetic-data", "--max-train-steps=2", "--threads=1"]
@@ -121,6 +123,16 @@ def refusals():
         assert words in err and not os.path.exists("refused"), (more, err)
 
 
+def broken_compiler():
+    """A toolkit whose NVRTC is none: no file comes out, not even an empty one."""
+    usual = pathlib.Path(toolkit, "lib64/libnvrtc.so.13")
+    nvrtc = usual if usual.exists() else next(pathlib.Path(toolkit).glob("**/libnvrtc.so.13"))
+    link_toolkit(toolkit, nvrtc, "broken").write_bytes(b"")
+    for form in "cubin", "exe":
+        _, err = run(ampcc, "mlp.pb", "--target=cuda:t4", f"--emit={form}", "--cuda-path=broken", "--cache-dir=", "-o", "torn", status=3)
+        assert "libnvrtc.so.13" in err and not [name for name in os.listdir(".") if name.startswith("torn")], (form, err)
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     program = lists()
@@ -130,4 +142,5 @@ with tempfile.TemporaryDirectory() as folder:
     texts()
     temps()
     refusals()
+    broken_compiler()
     os.chdir("/")

@@ -7,16 +7,16 @@ import pathlib
 import subprocess
 
 
-def link_toolkit(toolkit, cudart, objects, folder):
-    """Makes `folder` as `toolkit` is, with the archive `cudart` made of `objects`."""
+def link_toolkit(toolkit, file, folder):
+    """Makes `folder` as `toolkit` is, but for one file. Where that should lie."""
     there, here = pathlib.Path(toolkit), pathlib.Path(folder)
-    for part in pathlib.Path(cudart).relative_to(there).parts:
+    for part in pathlib.Path(file).relative_to(there).parts:
         here.mkdir()
         for entry in there.iterdir():
             if entry.name != part:
                 (here / entry.name).symlink_to(entry)
         there, here = there / part, here / part
-    subprocess.run(["ar", "crs", str(here), *map(str, objects)], check=True)
+    return here
 
 
 class Tools:
@@ -28,7 +28,8 @@ class Tools:
         self.ampcc, self.fakes, self.maker, fake_cudart = map(os.path.abspath, (ampcc, fakes, maker, fake_cudart))
         self.toolkit = self.scratch / "toolkit"
         objects = sorted(pathlib.Path(fake_cudart + ".p").glob("*.o"))
-        link_toolkit(toolkit, cudart, objects, self.toolkit)
+        archive = link_toolkit(toolkit, cudart, self.toolkit)
+        subprocess.run(["ar", "crs", str(archive), *map(str, objects)], check=True)
 
 
 class Program:

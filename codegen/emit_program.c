@@ -153,6 +153,6 @@ void emit_main(FILE *out) {
   fputs("#define P(name) extern const AmprtPart name;\nAMPCC_PARTS\n#undef P\n\n"
         "int main(int argc, char **argv) {\n#define P(name) name,\n"
         "  const AmprtPart part[] = {AMPCC_PARTS};\n#undef P\n"
-        "  return amprt_main_parts(part, (int)(sizeof part / sizeof *part), argc, argv);\n}\n",
+        "  return amprt_main(part, (int)(sizeof part / sizeof *part), argc, argv);\n}\n",
         out);
 }

@@ -1,7 +1,7 @@
 /* libamprt: the tiny library in every trained program. This is the only header that generated
  * code includes; it fixes the plan format between compiler and runtime. Generated code
- * defines one `const AmprtProgram` and a `main` that calls amprt_main. The runtime knows
- * nothing of the compiler and of no kernel library.
+ * defines one `const AmprtProgram` for each part and a `main` that calls amprt_main. The runtime
+ * knows nothing of the compiler and of no kernel library.
  *
  * Memory: two blocks, both allocated once by the runtime with 64-byte alignment and zeroed:
  * `state` (variables; lives as long as the program, saved in checkpoints) and `arena` (all the
@@ -193,12 +193,12 @@ typedef struct AmprtPart {
 
 /* The whole program: parses flags, loads data, trains, evaluates, saves. Returns the exit status: 0
  * done, 1 the user's input was bad, 2 usage, 3 the environment failed, 130/143 stopped by a signal
- * after saving. Never calls exit. */
-int amprt_main(const AmprtProgram *program, int argc, char **argv);
-/* The same with the first part that fits, or the first of those that --device=NAME names ("cuda" is
- * every "cuda:..."). So the fastest comes first, "cpu" last. Says on standard error which, and of
- * those before it why not; 3 if none fits. */
-int amprt_main_parts(const AmprtPart *part, int n_parts, int argc, char **argv);
+ * after saving. Never calls exit.
+ *
+ * Runs the first part that fits, or the first of those that --device=NAME names ("cuda" is every
+ * "cuda:..."). So the fastest comes first, "cpu" last. Says on standard error which, and of those
+ * before it why not; 3 if none fits. */
+int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv);
 
 #ifdef __cplusplus
 }

@@ -98,7 +98,7 @@ static AmprtStatus run(const AmprtPart *part, int n_parts, const AmprtOptions *o
   return status;
 }
 
-int amprt_main_parts(const AmprtPart *part, int n_parts, int argc, char **argv) {
+int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
   const char *slash = argc ? strrchr(argv[0], '/') : NULL;
   const char *name = slash ? slash + 1 : argc ? argv[0] : "train";
   AmprtOptions options;
@@ -110,9 +110,4 @@ int amprt_main_parts(const AmprtPart *part, int n_parts, int argc, char **argv) 
   if (status)
     fprintf(stderr, "%s: error: %s\n", name, error.text);
   return status ? (int)status : exit_status;
-}
-
-int amprt_main(const AmprtProgram *program, int argc, char **argv) {
-  const AmprtPart part = {program->target, program, NULL};
-  return amprt_main_parts(&part, 1, argc, argv);
 }

@@ -157,5 +157,5 @@ int main(int argc, char **argv) {
   damage(argv[1]);
   int n = strcmp(argv[1], "alone") ? 2 : 1;
   argv[1] = argv[0];
-  return amprt_main_parts(parts, n, argc - 1, argv + 1);
+  return amprt_main(parts, n, argc - 1, argv + 1);
 }

@@ -98,7 +98,7 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
 /* What the program's main calls in place of the runtime's: keeps the tables. */
 static const AmprtProgram *loaded;
 
-int amprt_main_parts(const AmprtPart *part, int n_parts, int argc, char **argv) {
+int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
   (void)argc, (void)argv;
   char why[200];
   CHECK(n_parts == 1 && part->fits(why, sizeof why) == 0, "%s", why);
@@ -118,7 +118,7 @@ void program_finish(Program *p) {
   memcpy(&program_main, &symbol, sizeof symbol); /* ISO C has no such cast */
   loaded = NULL;
   program_main(0, (char *[]){NULL});
-  CHECK(loaded && loaded->abi == AMPRT_ABI, "%s did not call amprt_main_parts", p->object);
+  CHECK(loaded && loaded->abi == AMPRT_ABI, "%s did not call amprt_main", p->object);
   p->code = loaded;
 }
 

@@ -90,7 +90,7 @@ int run_parts(const AmprtPart *part, int n_parts, const char *line) {
   fflush(stdout);
   fflush(stderr);
   int out = redirect(1, fileno(file)), err = redirect(2, fileno(file));
-  int status = amprt_main_parts(part, n_parts, argc, argv);
+  int status = amprt_main(part, n_parts, argc, argv);
   fflush(stdout);
   restore(1, out);
   restore(2, err);

@@ -7,5 +7,6 @@
 int main(int argc, char **argv) {
   if (argc == 3 && !strcmp(argv[1], "--write-data"))
     return toy_write_data(argv[2], 203, 50), 0;
-  return amprt_main(&toy_fp16, argc, argv);
+  const AmprtPart part = {toy_fp16.target, &toy_fp16, NULL};
+  return amprt_main(&part, 1, argc, argv);
 }

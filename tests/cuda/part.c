@@ -211,7 +211,7 @@ static void run_plan(const CudaLaunch *launch, CudaRun run) {
   CHECK(conv_key_parse(launch->plan->key, &op), "key %s", launch->plan->key);
   CHECK(op.form <= CONV_FPROP_STATS, "%s: this harness knows no such form", launch->plan->key);
   FakeConv conv = {.form = form[op.form],
-                   .type = (FakeType)op.dtype,
+                   .type = (AmprtDType)op.dtype,
                    .n = op.n,
                    .h = op.h,
                    .w = op.w,
@@ -233,7 +233,7 @@ static void run_plan(const CudaLaunch *launch, CudaRun run) {
 
 static float *widen(Arena *arena, CudaRun run, const CudaPlace *place, int64_t n, uint8_t dtype) {
   float *to = arena_alloc(arena, (size_t)n * sizeof *to);
-  fake_widen(to, operand_at(run, place), n, (FakeType)dtype);
+  amprt_to_f32((AmprtDType)dtype, operand_at(run, place), to, (size_t)n);
   return to;
 }
 
@@ -251,7 +251,8 @@ static void run_product(Arena *arena, const CudaLaunch *launch, CudaRun run) {
                b[m->trans_b ? j * inner + k : k * columns + j];
       out[i * columns + j] = (float)sum;
     }
-  fake_round(operand_at(run, &launch->operand[2]), out, rows * columns, (FakeType)m->dtype);
+  amprt_from_f32((AmprtDType)m->dtype, out, operand_at(run, &launch->operand[2]),
+                 (size_t)(rows * columns));
 }
 
 /* 1 if it did what it must not. A library writes results whole. */

@@ -3,67 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- numbers ---- */
-
-static float from_bits(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-static uint32_t to_bits(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-static float from_f16(uint16_t h) {
-  uint32_t sign = (uint32_t)(h >> 15) << 31, rest = h & 0x7fffu;
-  if (rest >= 0x7c00) /* Inf, NaN */
-    return from_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-  return from_bits(sign | to_bits(from_bits(rest << 13) * 0x1p112f));
-}
-
-/* Nearest even: the units of f16 at x's size are what is kept. */
-static uint16_t to_f16(float x) {
-  uint32_t bits = to_bits(x), sign = bits >> 16 & 0x8000u, a = bits & 0x7fffffffu;
-  if (a > 0x7f800000u)
-    return (uint16_t)(sign | 0x7e00u);
-  if (a >= 0x477ff000u) /* 65520 */
-    return (uint16_t)(sign | 0x7c00u);
-  if (a < 0x38800000u) /* subnormal: units of 2^-24 */
-    return (uint16_t)(sign | (to_bits(from_bits(a) + 0.5f) & 0x7ffu));
-  uint32_t rounded = a + 0xfffu + (a >> 13 & 1u);
-  return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
-}
-
-static uint16_t to_bf16(float x) {
-  uint32_t bits = to_bits(x);
-  if ((bits & 0x7fffffffu) > 0x7f800000u)
-    return (uint16_t)(bits >> 16 | 0x40u);
-  return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
-
-void fake_widen(float *to, const void *from, int64_t n, FakeType type) {
-  const uint16_t *low = from;
-  if (type == FAKE_F32)
-    memcpy(to, from, (size_t)n * sizeof *to);
-  else
-    for (int64_t i = 0; i < n; i++)
-      to[i] = type == FAKE_F16 ? from_f16(low[i]) : from_bits((uint32_t)low[i] << 16);
-}
-
-void fake_round(void *to, const float *from, int64_t n, FakeType type) {
-  uint16_t *low = to;
-  if (type == FAKE_F32)
-    memcpy(to, from, (size_t)n * sizeof *from);
-  else
-    for (int64_t i = 0; i < n; i++)
-      low[i] = type == FAKE_F16 ? to_f16(from[i]) : to_bf16(from[i]);
-}
-
-/* ---- convolutions ---- */
-
 static void add_scaled(float *restrict to, const float *restrict from, float by, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     to[i] += by * from[i];
@@ -145,11 +84,11 @@ void fake_conv(const FakeConv *c, void *x, void *filter, void *y) {
   float *plain = zeros(n_f, sizeof *plain), *turned = zeros(n_f, sizeof *turned);
   double *sums = zeros(c->form == FAKE_WGRAD ? n_f : 0, sizeof *sums);
   if (c->form != FAKE_DGRAD)
-    fake_widen(fx, x, n_x, c->type);
+    amprt_to_f32(c->type, x, fx, (size_t)n_x);
   if (c->form != FAKE_FPROP)
-    fake_widen(fy, y, n_y, c->type);
+    amprt_to_f32(c->type, y, fy, (size_t)n_y);
   if (c->form != FAKE_WGRAD) {
-    fake_widen(plain, filter, n_f, c->type);
+    amprt_to_f32(c->type, filter, plain, (size_t)n_f);
     turn_filter(c, plain, turned, c->form == FAKE_FPROP, 0);
   }
   for (int64_t n = 0; n < c->n; n++) {
@@ -163,18 +102,18 @@ void fake_conv(const FakeConv *c, void *x, void *filter, void *y) {
   if (c->form == FAKE_WGRAD)
     turn_filter(c, plain, turned, 0, 1);
   if (c->form == FAKE_FPROP)
-    fake_round(y, fy, n_y, c->type);
+    amprt_from_f32(c->type, fy, y, (size_t)n_y);
   else if (c->form == FAKE_DGRAD)
-    fake_round(x, fx, n_x, c->type);
+    amprt_from_f32(c->type, fx, x, (size_t)n_x);
   else
-    fake_round(filter, plain, n_f, c->type);
+    amprt_from_f32(c->type, plain, filter, (size_t)n_f);
   free(fx), free(fy), free(plain), free(turned), free(sums);
 }
 
-void fake_stats(const void *y, int64_t rows, int64_t channels, FakeType type, float *sum,
+void fake_stats(const void *y, int64_t rows, int64_t channels, AmprtDType type, float *sum,
                 float *squares) {
   float *wide = zeros(rows * channels, sizeof *wide);
-  fake_widen(wide, y, rows * channels, type);
+  amprt_to_f32(type, y, wide, (size_t)(rows * channels));
   for (int64_t c = 0; c < channels; c++) {
     double s = 0, q = 0;
     for (int64_t r = 0; r < rows; r++) {

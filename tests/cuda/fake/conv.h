@@ -3,16 +3,17 @@
 #ifndef AMPCC_TESTS_FAKE_CONV_H
 #define AMPCC_TESTS_FAKE_CONV_H
 
+#include "runtime/convert.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum FakeType { FAKE_F32, FAKE_F16, FAKE_BF16 } FakeType;
 typedef enum FakeForm { FAKE_FPROP, FAKE_DGRAD, FAKE_WGRAD } FakeForm;
 
 /* x is [n,h,w,c], the filter [k,r,s,c], y [n,ho,wo,k]. */
 typedef struct FakeConv {
   FakeForm form;
-  FakeType type;
+  AmprtDType type;                                        /* f32, f16 or bf16 */
   int64_t n, h, w, c, k, r, s, ho, wo, stride[2], pad[2]; /* pad: top, left */
 } FakeConv;
 
@@ -20,11 +21,7 @@ typedef struct FakeConv {
 void fake_conv(const FakeConv *conv, void *x, void *filter, void *y);
 
 /* Sums of `rows` numbers, and of their squares, of each of the channels of y[rows][channels]. */
-void fake_stats(const void *y, int64_t rows, int64_t channels, FakeType type, float *sum,
+void fake_stats(const void *y, int64_t rows, int64_t channels, AmprtDType type, float *sum,
                 float *squares);
-
-/* Element i as float; `n` floats to or from memory. */
-void fake_widen(float *to, const void *from, int64_t n, FakeType type);
-void fake_round(void *to, const float *from, int64_t n, FakeType type);
 
 #endif

@@ -12,7 +12,7 @@ typedef struct Product {
 } Product;
 
 typedef struct Layout {
-  FakeType type;
+  AmprtDType type;
   uint64_t rows, columns;
   int64_t stride;
 } Layout;
@@ -85,7 +85,7 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaData
                                           uint64_t rows, uint64_t columns, int64_t stride) {
   BEGIN;
   Layout *l = make(sizeof *l);
-  FakeType fake = type == CUDA_R_16F ? FAKE_F16 : type == CUDA_R_16BF ? FAKE_BF16 : FAKE_F32;
+  AmprtDType fake = type == CUDA_R_16F ? AMPRT_F16 : type == CUDA_R_16BF ? AMPRT_BF16 : AMPRT_F32;
   *l = (Layout){fake, rows, columns, stride};
   *made = (cublasLtMatrixLayout_t)(void *)l;
   return stride < (int64_t)rows ? CUBLAS_STATUS_INVALID_VALUE : CUBLAS_STATUS_SUCCESS;
@@ -148,7 +148,7 @@ static float element(const float *m, const Layout *layout, bool trans, int64_t i
 static float *widened(const void *from, const Layout *l) {
   int64_t n = l->stride * (int64_t)l->columns;
   float *to = make((size_t)n * sizeof *to + 4);
-  fake_widen(to, from, n, l->type);
+  amprt_to_f32(l->type, from, to, (size_t)n);
   return to;
 }
 
@@ -164,7 +164,7 @@ static void work_product(void *data) {
                element(b, &c->b, c->product.trans_b, k, j);
       d[i + j * c->d.stride] = (float)sum;
     }
-  fake_round(c->at_d, d, c->d.stride * (int64_t)c->d.columns, c->d.type);
+  amprt_from_f32(c->d.type, d, c->at_d, (size_t)(c->d.stride * (int64_t)c->d.columns));
   free(a), free(b), free(d);
 }
 

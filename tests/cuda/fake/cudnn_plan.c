@@ -35,9 +35,9 @@ static const char stats_operation[] = "CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIP
 static const struct {
   const char *name;
   cudnnDataType_t type;
-} types[] = {[FAKE_F32] = {"CUDNN_DATA_FLOAT", CUDNN_DATA_FLOAT},
-             [FAKE_F16] = {"CUDNN_DATA_HALF", CUDNN_DATA_HALF},
-             [FAKE_BF16] = {"CUDNN_DATA_BFLOAT16", CUDNN_DATA_BFLOAT16}};
+} types[] = {[AMPRT_F32] = {"CUDNN_DATA_FLOAT", CUDNN_DATA_FLOAT},
+             [AMPRT_F16] = {"CUDNN_DATA_HALF", CUDNN_DATA_HALF},
+             [AMPRT_BF16] = {"CUDNN_DATA_BFLOAT16", CUDNN_DATA_BFLOAT16}};
 
 char *plan_profile(void) {
   char *text = calloc(1, 400);
@@ -71,7 +71,7 @@ static const json_t *tensor_named(const json_t *graph, const char *name) {
 /* The operand that field `field` of the operation names: its extents, if it lies as channels last.
  */
 static bool read_operand(const json_t *graph, const json_t *node, const char *field, int64_t *uid,
-                         int64_t dim[4], FakeType *type) {
+                         int64_t dim[4], AmprtDType *type) {
   const char *name = json_string_value(json_object_get(node, field));
   const json_t *tensor = name ? tensor_named(graph, name) : NULL;
   const json_t *stride = json_object_get(tensor, "stride");
@@ -81,10 +81,10 @@ static bool read_operand(const json_t *graph, const json_t *node, const char *fi
   *uid = atoll(name);
   for (size_t i = 0; i < 4; i++)
     dim[i] = number(json_object_get(tensor, "dim"), i);
-  *type = FAKE_F32;
+  *type = AMPRT_F32;
   for (int i = 0; i < 3; i++)
     if (strcmp(type_name, types[i].name) == 0)
-      *type = (FakeType)i;
+      *type = (AmprtDType)i;
   return number(stride, 1) == 1 && number(stride, 3) == dim[1] &&
          number(stride, 2) == dim[1] * dim[3] && number(stride, 0) == dim[1] * dim[2] * dim[3];
 }
@@ -105,7 +105,7 @@ static bool read_geometry(const json_t *node, FakeConv *conv) {
 static bool read_conv(Object *plan, const json_t *graph, const json_t *node) {
   const char *operation = json_string_value(json_object_get(node, "operation"));
   int64_t x[4], f[4], y[4];
-  FakeType type_x, type_f, type_y;
+  AmprtDType type_x, type_f, type_y;
   int form = 0;
   while (form < N_FORMS && (!operation || strcmp(operation, forms[form].operation) != 0))
     form++;
@@ -138,8 +138,8 @@ static bool read_stats(Object *plan, const json_t *graph, const json_t *node) {
     return false;
   for (int i = 0; i < 2; i++) {
     int64_t dim[4];
-    FakeType type;
-    if (!read_operand(graph, node, field[i], &plan->uid[3 + i], dim, &type) || type != FAKE_F32 ||
+    AmprtDType type;
+    if (!read_operand(graph, node, field[i], &plan->uid[3 + i], dim, &type) || type != AMPRT_F32 ||
         dim[1] != plan->conv.k)
       return false;
   }

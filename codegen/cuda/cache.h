@@ -1,10 +1,10 @@
-/* What took long to make, kept in a folder of the user's: one file per entry, named by a hash of
- * all that it follows from. A file that is damaged, cut short or another's is as good as none. The
- * folder may be deleted at any time; nothing in it is ever changed. */
+/* What took long to make, kept in a folder of the user's: one file per entry, which holds
+ * all that it follows from (its key) and is named by a checksum of that. A file that is damaged,
+ * cut short or of another key is as good as none. The folder may be deleted at any time; nothing in
+ * it is ever changed. */
 #ifndef AMPCC_CODEGEN_CUDA_CACHE_H
 #define AMPCC_CODEGEN_CUDA_CACHE_H
 
-#include "codegen/cuda/sha256.h"
 #include "ir/base/arena.h"
 
 #include <stdbool.h>
@@ -14,11 +14,13 @@
 const char *cache_folder(Arena *arena, const char *wanted);
 
 typedef struct CacheKey {
-  Sha256 sha;
+  Arena *arena;
+  unsigned char *byte;
+  size_t n, cap;
 } CacheKey;
 
 /* A key is a list of parts; their order and lengths count. */
-void cache_key_begin(CacheKey *key, const char *kind);
+CacheKey cache_key_begin(Arena *arena, const char *kind);
 void cache_key_add(CacheKey *key, const void *part, size_t size);
 void cache_key_text(CacheKey *key, const char *part);
 void cache_key_int(CacheKey *key, long long part);

@@ -71,7 +71,7 @@ typedef struct CudaImage { /* the generated kernels, for one architecture */
   uint64_t bytes;
   uint8_t
       is_ptx; /* compiled by the driver: for GPUs newer than any image; a NUL follows its bytes */
-  uint64_t check; /* sha256_short of the bytes: a GPU runs whatever it is given */
+  uint32_t check; /* CRC-32 of the bytes: a GPU runs whatever it is given */
 } CudaImage;
 
 typedef struct CudaPart {

@@ -1,8 +1,8 @@
 /* Launches: everything that can be looked up is, once, when the part is opened. */
 #include "codegen/cuda/cuda_rt_inner.h"
-#include "codegen/cuda/sha256.h"
 
 #include <stdlib.h>
+#include <zlib.h>
 
 typedef struct Ready { /* by kind of the launch */
   cudaKernel_t kernel;
@@ -55,7 +55,7 @@ static int open_one(int graph, const CudaLaunch *launch, Ready *to) {
 
 static int load_image(void) {
   const CudaImage *from = cuda_rt_found.image;
-  if (sha256_short(from->data, from->bytes) != from->check)
+  if (crc32_z(crc32(0, NULL, 0), from->data, from->bytes) != from->check)
     return cuda_rt_fail("this program's kernels for %s are damaged: compile it again",
                         cuda_rt_found.part->name);
   cudaError_t status = cudaLibraryLoadData(&image, from->data, NULL, NULL, 0, NULL, NULL, 0);

@@ -3,14 +3,13 @@
 #include "codegen/cuda/emit_cuda.h"
 
 #include "codegen/cuda/cuda.h"
-#include "codegen/cuda/sha256.h"
 #include "codegen/loop/loop.h"
 #include "codegen/loop/prelude_text.h"
 
 #include <cublasLt.h>
 
-#include <inttypes.h>
 #include <string.h>
+#include <zlib.h>
 
 const char cuda_fields[] = "  .device = &cuda_device, .describe = cuda_describe,\n";
 
@@ -133,8 +132,8 @@ static void write_bytes(const char *declaration, const void *data, size_t size, 
 }
 
 static void write_image(const char *name, bool is_ptx, const void *data, size_t size, FILE *out) {
-  fprintf(out, "  {%s, %zu, %d, 0x%016" PRIx64 "},\n", name, size, is_ptx,
-          sha256_short(data, size));
+  fprintf(out, "  {%s, %zu, %d, 0x%08lx},\n", name, size, is_ptx,
+          crc32_z(crc32(0, NULL, 0), data, size));
 }
 
 void cuda_emit_image(const CudaTarget *cuda, const NvrtcCode *code, FILE *out) {

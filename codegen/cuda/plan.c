@@ -70,8 +70,7 @@ bool plan_exists(const ConvOp *op, const Device *device) {
 
 static CacheKey cache_key_of(const Toolkit *toolkit, const char *key, const Device *device,
                              Arena *arena, int most) {
-  CacheKey name;
-  cache_key_begin(&name, "plan");
+  CacheKey name = cache_key_begin(arena, "plan");
   cache_key_int(&name, toolkit->cudnn_version);
   cache_key_text(&name, device_json(arena, device));
   cache_key_text(&name, key);

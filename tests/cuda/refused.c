@@ -6,10 +6,10 @@
  * CPU)
  */
 #include "codegen/cuda/cuda_rt.h"
-#include "codegen/cuda/sha256.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 enum { BATCH = 2, X_SIZE = BATCH * 5 * 4 * 3, CLASSES = 4 };
 enum { IMAGE = 0, LABEL = 512, Y = 1024, PRODUCT = 2048, OTHER = 3072, LOSS = 4096, ARENA = 8192 };
@@ -141,7 +141,7 @@ static void damage(const char *fault) {
   static const char damaged[256] = "\177ELF and then nothing of use";
   if (!strcmp(fault, "image"))
     image = (CudaImage){damaged, sizeof damaged, 0, 0};
-  image.check = sha256_short(image.data, image.bytes) ^ !strcmp(fault, "bits");
+  image.check = (uint32_t)crc32_z(0, image.data, image.bytes) ^ !strcmp(fault, "bits");
   if (!strcmp(fault, "plan") || !strcmp(fault, "key"))
     plan.json_bytes -= 20;
   if (!strcmp(fault, "key"))

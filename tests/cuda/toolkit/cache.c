@@ -107,6 +107,19 @@ static void a_damaged_entry_is_none(void **state) {
   assert_string_equal(only_file(), path); /* no temporary files are left */
 }
 
+/* Keys of equal names: as if the first one's file had the other's checksums. */
+static void an_entry_of_another_key_is_none(void **state) {
+  (void)state;
+  CacheKey key = key_of("name", "1"), other = key_of("name", "2");
+  empty_folder();
+  cache_put(folder, &key, "one", 3);
+  const char *path = only_file(), *aside = arena_printf(arena, "%s.aside", folder);
+  assert_int_equal(rename(path, aside), 0);
+  cache_put(folder, &other, "two", 3);
+  assert_int_equal(rename(aside, only_file()), 0);
+  assert_false(holds_anything(&other));
+}
+
 static void no_folder_is_no_cache(void **state) {
   (void)state;
   CacheKey key = key_of("x", "y");
@@ -128,9 +141,9 @@ static void no_folder_is_no_cache(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(gives_back_what_it_got),
-                                     cmocka_unit_test(a_damaged_entry_is_none),
-                                     cmocka_unit_test(no_folder_is_no_cache)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(gives_back_what_it_got), cmocka_unit_test(a_damaged_entry_is_none),
+      cmocka_unit_test(an_entry_of_another_key_is_none), cmocka_unit_test(no_folder_is_no_cache)};
   char top[] = "cache.XXXXXX";
   if (!mkdtemp(top))
     return 3;

@@ -4,11 +4,7 @@
 #define AMP_PRELUDE_OPT_H
 
 #include "codegen/cpu/prelude_row.h"
-
-typedef struct AmpOptScalars {
-  float lr, inv, decay, momentum, rest1, beta2, rest2, fix1, fix2, epsilon;
-  float unscale, clip; /* with a clip the gradient is unscaled before the step, whose inv is 1 */
-} AmpOptScalars;
+#include "codegen/loop/prelude_opt.h"
 
 typedef struct AmpOptBlock { /* old values, new values */
   const float *w, *slot[AMP_MAX_SLOTS], *g;
@@ -54,16 +50,9 @@ AMP_FN void amp_opt_block(const AmprtRun *run, const AmpOpt *a, const AmpOptScal
     amp_opt_store(run, a, 1 + a->n_slots, at, n, w, go);
 }
 
-AMP_FN AmpOptScalars amp_opt_scalars(const AmprtRun *run, const AmpOpt *a) {
-  AmpOptScalars s = {0};
-  s.lr = *(const float *)amp_at(run, &a->lr);
-  s.unscale = *(const float *)amp_at(run, &a->inv);
-  s.clip = a->clip > 0 ? (float)a->clip : AMP_INF;
-  s.inv = a->clip > 0 ? 1.0f : s.unscale;
-  s.decay = (float)a->decay;
-  s.momentum = (float)a->momentum;
-  s.epsilon = (float)a->epsilon;
-  return s;
+AMP_FN AmpOptScalars amp_opt_begin(const AmprtRun *run, const AmpOpt *a) {
+  return amp_opt_scalars(a, *(const float *)amp_at(run, &a->lr),
+                         *(const float *)amp_at(run, &a->inv));
 }
 
 AMP_FN void amp_opt_run(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s,
@@ -137,26 +126,23 @@ AMP_FN void amp_step_adam(const AmpOpt *a, const AmpOptScalars *s, const AmpOptB
 
 AMP_FN void amp_opt_sgd(const AmprtRun *run, const void *args) {
   const AmpOpt *a = (const AmpOpt *)args;
-  AmpOptScalars s = amp_opt_scalars(run, a);
+  AmpOptScalars s = amp_opt_begin(run, a);
   amp_opt_run(run, a, &s, amp_step_sgd);
 }
 
 AMP_FN void amp_opt_momentum(const AmprtRun *run, const void *args) {
   const AmpOpt *a = (const AmpOpt *)args;
-  AmpOptScalars s = amp_opt_scalars(run, a);
+  AmpOptScalars s = amp_opt_begin(run, a);
   amp_opt_run(run, a, &s, amp_step_momentum);
 }
 
 AMP_FN void amp_opt_adam(const AmprtRun *run, const void *args) {
   const AmpOpt *a = (const AmpOpt *)args;
-  AmpOptScalars s = amp_opt_scalars(run, a);
+  AmpOptScalars s = amp_opt_begin(run, a);
   double t = (double)(*(const int64_t *)amp_at(run, &a->step) + 1);
-  s.momentum = (float)a->beta1;
-  s.rest1 = (float)(1 - a->beta1);
-  s.beta2 = (float)a->beta2;
-  s.rest2 = (float)(1 - a->beta2);
-  s.fix1 = (float)(1 / (1 - pow(a->beta1, t)));
-  s.fix2 = (float)(1 / (1 - pow(a->beta2, t)));
+  amp_opt_betas(a, &s);
+  s.fix1 = amp_opt_correction(a->beta1, t);
+  s.fix2 = amp_opt_correction(a->beta2, t);
   amp_opt_run(run, a, &s, amp_step_adam);
 }
 
@@ -181,7 +167,7 @@ AMP_FN double amp_lars_ratio(const AmprtRun *run, const AmpOpt *a, const AmpOptS
 
 AMP_FN void amp_opt_lars(const AmprtRun *run, const void *args) {
   const AmpOpt *a = (const AmpOpt *)args;
-  AmpOptScalars s = amp_opt_scalars(run, a);
+  AmpOptScalars s = amp_opt_begin(run, a);
   s.fix1 = (float)amp_lars_ratio(run, a, &s);
   amp_opt_run(run, a, &s, amp_step_lars);
 }

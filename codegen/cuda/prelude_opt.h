@@ -5,13 +5,9 @@
 #define AMP_PRELUDE_OPT_H
 
 #include "codegen/cuda/prelude_reduce.h"
+#include "codegen/loop/prelude_opt.h"
 
 enum { AMP_OPT_WIDTH = 4 };
-
-typedef struct AmpOptScalars {
-  float lr, inv, decay, momentum, rest1, beta2, rest2, fix1, fix2, epsilon;
-  float unscale, clip; /* with a clip the gradient is unscaled before the step, whose inv is 1 */
-} AmpOptScalars;
 
 typedef struct AmpOptElement { /* old values become new ones */
   float w, slot[AMP_MAX_SLOTS], g;
@@ -26,16 +22,9 @@ AMP_INLINE const AmpOpt *amp_opt_of(const CudaRun *run, const AmpMany *a, const 
   return (const AmpOpt *)amp_at(run, &a->list) + piece->tensor;
 }
 
-AMP_INLINE AmpOptScalars amp_opt_scalars(const CudaRun *run, const AmpOpt *o) {
-  AmpOptScalars s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  s.lr = *(const float *)amp_at(run, &o->lr);
-  s.unscale = *(const float *)amp_at(run, &o->inv);
-  s.clip = o->clip > 0 ? (float)o->clip : AMP_INF;
-  s.inv = o->clip > 0 ? 1.0f : s.unscale;
-  s.decay = (float)o->decay;
-  s.momentum = (float)o->momentum;
-  s.epsilon = (float)o->epsilon;
-  return s;
+AMP_INLINE AmpOptScalars amp_opt_begin(const CudaRun *run, const AmpOpt *o) {
+  return amp_opt_scalars(o, *(const float *)amp_at(run, &o->lr),
+                         *(const float *)amp_at(run, &o->inv));
 }
 
 AMP_INLINE void amp_step_sgd(const AmpOpt *o, const AmpOptScalars *s, AmpOptElement *e) {
@@ -139,14 +128,14 @@ AMP_INLINE void amp_opt_save(const CudaRun *run, const AmpOpt *o, int slots, int
 AMP_INLINE void amp_opt_sgd(const CudaRun *run, const AmpMany *a) {
   const AmpPiece *piece = amp_piece(run, a);
   const AmpOpt *o = amp_opt_of(run, a, piece);
-  AmpOptScalars s = amp_opt_scalars(run, o);
+  AmpOptScalars s = amp_opt_begin(run, o);
   AMP_OPT_RUN(run, o, &s, piece, 0, amp_step_sgd)
 }
 
 AMP_INLINE void amp_opt_momentum(const CudaRun *run, const AmpMany *a) {
   const AmpPiece *piece = amp_piece(run, a);
   const AmpOpt *o = amp_opt_of(run, a, piece);
-  AmpOptScalars s = amp_opt_scalars(run, o);
+  AmpOptScalars s = amp_opt_begin(run, o);
   AMP_OPT_RUN(run, o, &s, piece, 1, amp_step_momentum)
 }
 
@@ -154,17 +143,14 @@ AMP_INLINE void amp_opt_momentum(const CudaRun *run, const AmpMany *a) {
 AMP_INLINE void amp_opt_adam(const CudaRun *run, const AmpMany *a, float *shared) {
   const AmpPiece *piece = amp_piece(run, a);
   const AmpOpt *o = amp_opt_of(run, a, piece);
-  AmpOptScalars s = amp_opt_scalars(run, o);
+  AmpOptScalars s = amp_opt_begin(run, o);
   if (threadIdx.x == 0) {
     double t = (double)(*(const int64_t *)amp_at(run, &o->step) + 1);
-    shared[0] = (float)(1 / (1 - pow(o->beta1, t)));
-    shared[1] = (float)(1 / (1 - pow(o->beta2, t)));
+    shared[0] = amp_opt_correction(o->beta1, t);
+    shared[1] = amp_opt_correction(o->beta2, t);
   }
   __syncthreads();
-  s.momentum = (float)o->beta1;
-  s.rest1 = (float)(1 - o->beta1);
-  s.beta2 = (float)o->beta2;
-  s.rest2 = (float)(1 - o->beta2);
+  amp_opt_betas(o, &s);
   s.fix1 = shared[0];
   s.fix2 = shared[1];
   AMP_OPT_RUN(run, o, &s, piece, 2, amp_step_adam)
@@ -174,7 +160,7 @@ AMP_INLINE void amp_opt_adam(const CudaRun *run, const AmpMany *a, float *shared
 AMP_INLINE void amp_opt_lars_norms(const CudaRun *run, const AmpMany *a, double *shared) {
   const AmpPiece *piece = amp_piece(run, a);
   const AmpOpt *o = amp_opt_of(run, a, piece);
-  const AmpOptScalars s = amp_opt_scalars(run, o);
+  const AmpOptScalars s = amp_opt_begin(run, o);
   const AmpRange r = amp_range(piece, o->n);
   double ww = amp_squares(AMPRT_F32, amp_at(run, &o->w), r, 1, AMP_INF, shared);
   double gg = amp_squares(o->g.dtype, amp_at(run, &o->g), r, s.unscale, s.clip, shared);
@@ -201,7 +187,7 @@ AMP_INLINE float amp_lars_ratio(const CudaRun *run, const AmpOpt *o, double *sha
 AMP_INLINE void amp_opt_lars(const CudaRun *run, const AmpMany *a, double *shared) {
   const AmpPiece *piece = amp_piece(run, a);
   const AmpOpt *o = amp_opt_of(run, a, piece);
-  AmpOptScalars s = amp_opt_scalars(run, o);
+  AmpOptScalars s = amp_opt_begin(run, o);
   s.fix1 = amp_lars_ratio(run, o, shared);
   AMP_OPT_RUN(run, o, &s, piece, 1, amp_step_lars)
 }

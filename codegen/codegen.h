@@ -43,7 +43,8 @@ typedef struct CudaOptions {
   const char *cuda_path, *cache_dir;
   bool ptx;
 } CudaOptions;
-struct Device; /* codegen/cuda/device.h */
+struct Device;                      /* codegen/cuda/device.h */
+extern const bool codegen_has_cuda; /* false: backend_cuda always gives NULL */
 const Backend *backend_cuda(Arena *arena, const struct Device *device, const CudaOptions *options,
                             const char **error);
 const Target *backend_target(const Backend *backend);

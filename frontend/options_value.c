@@ -1,4 +1,5 @@
 /* What the values of options mean, and which do not go together. */
+#include "codegen/codegen.h"
 #include "frontend/coupling.h"
 #include "frontend/options.h"
 
@@ -125,6 +126,14 @@ static bool emits_kernels(EmitKind emit) {
   return emit == EMIT_CUDA || emit == EMIT_PTX || emit == EMIT_CUBIN;
 }
 
+/* Without --target a program gets parts for GPUs too, where this ampcc makes such; all else that is
+ * written is of the CPU. */
+static bool read_targets(Arena *arena, Options *options) {
+  bool gpus = options->emit == EMIT_EXE && codegen_has_cuda;
+  const char *text = options->text[OPT_target];
+  return targets_parse(arena, text ? text : gpus ? "cpu,cuda" : "cpu", &options->targets);
+}
+
 /* Which targets go with what comes out. */
 static bool check_targets(const Options *options) {
   const TargetList *targets = &options->targets;
@@ -149,11 +158,10 @@ bool options_interpret(Arena *arena, Options *options) {
   if (options->text[OPT_print_after_all])
     options->text[OPT_print_after] = "all";
   options->compile.unfused = options->text[OPT_no_fuse] != NULL;
-  return targets_parse(arena, options->text[OPT_target], &options->targets) &&
-         read_dtype(options) && coupling_resolve(options) &&
+  return read_dtype(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
-         read_excess(options) && read_output(options) && read_certify(options) &&
-         check_targets(options) && check_passes(options, OPT_passes) &&
+         read_excess(options) && read_output(options) && read_targets(arena, options) &&
+         read_certify(options) && check_targets(options) && check_passes(options, OPT_passes) &&
          check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
          check_passes(options, OPT_print_after) && options_tf(options);
 }

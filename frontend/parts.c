@@ -16,50 +16,78 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static const Backend *open_backend(Arena *arena, const Options *options, int i,
+                                   const char **error) {
+  const Device *device = options->targets.device[i];
+  CudaOptions cuda = {.cuda_path = options->text[OPT_cuda_path],
+                      .cache_dir = options->text[OPT_cache_dir],
+                      .ptx = i == 0}; /* the newest also stands for all that are newer */
+  return device ? backend_cuda(arena, device, &cuda, error) : &backend_cpu;
+}
+
 int parts_open(Arena *arena, const Options *options, PartList *out) {
-  *out = (PartList){.n = options->targets.n};
-  const char *error = NULL;
-  for (int i = 0; i < out->n; i++) {
-    const Device *device = options->targets.device[i];
-    CudaOptions cuda = {.cuda_path = options->text[OPT_cuda_path],
-                        .cache_dir = options->text[OPT_cache_dir],
-                        .ptx = i == 0}; /* the newest also stands for all that are newer */
-    out->part[i].backend = device ? backend_cuda(arena, device, &cuda, &error) : &backend_cpu;
-    out->part[i].figures = &out->figures[i];
-    if (!out->part[i].backend) {
+  *out = (PartList){0};
+  const char *missing = NULL;
+  for (int i = 0; i < options->targets.n; i++) {
+    const char *error = NULL;
+    const Backend *backend = open_backend(arena, options, i, &error);
+    if (!backend && options->text[OPT_target]) {
       fprintf(stderr, "ampcc: %s\n", error);
       return ENVIRONMENT;
     }
+    if (backend) {
+      out->part[out->n] = (ProgramPart){NULL, backend, &out->figures[out->n]};
+      out->n++;
+    }
+    missing = error ? error : missing;
   }
+  if (missing && !options->text[OPT_quiet])
+    fprintf(stderr, "ampcc: no parts for GPUs: %s\n", missing);
   return 0;
 }
 
-static int compile_part(Arena *arena, const Options *options, const Bytes *model, ProgramPart *part,
-                        PartList *parts, Diag *diag) {
+static Module *load(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
+                    Diag *diag) {
   double start = now();
   Module *module = compile_model(arena, options, model, diag);
-  double loaded = now();
-  parts->load_seconds += loaded - start;
-  if (!module)
-    return INPUT;
+  parts->load_seconds += now() - start;
+  return module;
+}
+
+static int compile_part(const Options *options, Module *module, ProgramPart *part, Diag *diag) {
   reproducer_set_module(module, backend_target(part->backend)->name);
   part->module = module;
   bool good = compile_passes(module, options, backend_target(part->backend), diag);
   int status = backend_report(part->backend, diag);
-  part->figures->seconds = now() - start;
+  if (status == INPUT && !options->text[OPT_target])
+    fputs("ampcc: --target=cpu makes a program without parts for GPUs\n", stderr);
   return status ? status : good ? 0 : INPUT;
+}
+
+/* The CPU is the last. */
+static void keep_cpu(PartList *parts) {
+  parts->part[0].backend = parts->part[parts->n - 1].backend;
+  parts->n = 1;
 }
 
 int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *diag) {
   Bytes model;
   if (!file_read(arena, options->model, &model, diag))
     return INPUT;
-  int status = compile_part(arena, options, &model, &parts->part[0], parts, diag);
   Diag quiet = *diag; /* every part would warn of the same */
   for (int w = 0; w < WARN_COUNT; w++)
     quiet.warn.on[w] = -1;
-  for (int i = 1; i < parts->n && !status; i++)
-    status = compile_part(arena, options, &model, &parts->part[i], parts, &quiet);
+  int status = 0;
+  for (int i = 0; i < parts->n && !status; i++) {
+    double start = now();
+    Module *module = load(arena, options, &model, parts, i ? &quiet : diag);
+    if (!module)
+      return INPUT;
+    if (!options->text[OPT_target] && compile_is_planned(module)) /* for the CPU, as --emit=ir is */
+      keep_cpu(parts);
+    status = compile_part(options, module, &parts->part[i], i ? &quiet : diag);
+    parts->part[i].figures->seconds = now() - start;
+  }
   diag->n_errors = quiet.n_errors > diag->n_errors ? quiet.n_errors : diag->n_errors;
   return status;
 }

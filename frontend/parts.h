@@ -12,7 +12,8 @@ typedef struct PartList {
   double load_seconds; /* of all */
 } PartList;
 
-/* Finds what each target needs; opens no library yet. 3 after one line on stderr. */
+/* Finds what each target needs; opens no library yet. Without it: 3 after one line on stderr if
+ * --target named the GPUs, else a line that they are left out. */
 int parts_open(Arena *arena, const Options *options, PartList *out);
 /* Loads the model and runs the passes for each. An exit status. What concerns the model is reported
  * for the first part alone. */

@@ -68,7 +68,7 @@ static bool add_named(Arena *arena, const char *name, TargetList *list) {
 
 bool targets_parse(Arena *arena, const char *text, TargetList *out) {
   *out = (TargetList){0};
-  char *rest = arena_printf(arena, "%s", text ? text : "cpu");
+  char *rest = arena_printf(arena, "%s", text);
   for (char *name; (name = strtok_r(rest, ",", &rest)) != NULL;)
     if (!add_named(arena, name, out))
       return false;

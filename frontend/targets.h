@@ -14,8 +14,8 @@ typedef struct TargetList {
   int n;
 } TargetList;
 
-/* "cpu,cuda:h200,cuda:sm_80,cuda"; NULL: the default. GPUs of one capability are one target, the
- * first named stands for it. False after one line on stderr. */
+/* "cpu,cuda:h200,cuda:sm_80,cuda". GPUs of one capability are one target, the first named stands
+ * for it. False after one line on stderr. */
 bool targets_parse(Arena *arena, const char *text, TargetList *out);
 /* --list-targets */
 void targets_list(FILE *out);

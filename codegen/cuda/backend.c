@@ -155,6 +155,8 @@ static const char *const *libraries_of(Arena *arena, const char *cudart) {
   return list;
 }
 
+const bool codegen_has_cuda = true;
+
 const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOptions *options,
                             const char **error) {
   char text[TOOLKIT_ERROR];

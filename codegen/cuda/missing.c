@@ -1,6 +1,8 @@
 /* Stands for backend.c in an ampcc that was built without CUDA. */
 #include "codegen/codegen.h"
 
+const bool codegen_has_cuda = false;
+
 const Backend *backend_cuda(Arena *arena, const struct Device *device, const CudaOptions *options,
                             const char **error) {
   (void)arena, (void)device, (void)options;

@@ -18,7 +18,7 @@ def contestant(model, dtype, batch, steps, folder, flags=()):
     """Compiles MODEL of the zoo; each run trains `steps` steps on synthetic data."""
     stem = pathlib.Path(folder) / f"{model}_{dtype}_{batch}"
     subprocess.run([BUILD / "models/ampcc-zoo", model, "-o", f"{stem}.pb"], check=True)
-    subprocess.run([BUILD / "frontend/ampcc", f"{stem}.pb", "-o", stem, f"--dtype={dtype}", f"--batch-size={batch}", "-q"], check=True)
+    subprocess.run([BUILD / "frontend/ampcc", f"{stem}.pb", "-o", stem, "--target=cpu", f"--dtype={dtype}", f"--batch-size={batch}", "-q"], check=True)
     log = f"{stem}.jsonl"
     command = [sys.executable, "-c", "import os,sys; os.path.exists(sys.argv[1]) and os.remove(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])", log,
                stem, "--use-synthetic-data", f"--max-train-steps={steps + SKIP}", "--log-every=1", f"--log-file={log}", "-q", "--train-epochs=1", *flags]

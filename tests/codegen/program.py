@@ -53,6 +53,11 @@ def c_text(path, folder, *args):
     return out
 
 
+def program(path, out, *args, **more):
+    """A program for the CPU alone."""
+    return run(ampcc, path, "--target=cpu", "-o", out, *args, **more)
+
+
 def compiles(folder):
     """The generated C is clean C for both compilers, in every precision."""
     path = model(folder)
@@ -68,8 +73,8 @@ def deterministic(folder):
     """The same bytes twice, wherever the program is written."""
     path = model(folder)
     (folder / "deep").mkdir()
-    run(ampcc, path, "-o", folder / "one")
-    run(ampcc, "../model.amp", "-o", "two", cwd=folder / "deep", TMPDIR=str(folder))
+    program(path, folder / "one")
+    program("../model.amp", "two", cwd=folder / "deep", TMPDIR=str(folder))
     one, two = ((folder / p).read_bytes() for p in ("one", "deep/two"))
     if b"__asan_" in one:  # the sanitizer itself puts paths into the program: compare its text
         one, two = (c_text(path, f).read_bytes() for f in (folder, folder / "deep"))
@@ -90,14 +95,14 @@ def hostile(folder):
         run("gcc", "-std=gnu11", "-trigraphs", "-Wall", "-Werror", "-O0", "-fopenmp", "-march=x86-64-v3",
             "-fsyntax-only", "-I", resources, folder / "program.c")
     about = folder / "train"
-    run(ampcc, path, "-o", about)
+    program(path, about)
     run(about, "--about")
 
 
 def links(folder):
     """Nothing but the libraries that the README lists, and no more than a megabyte; the plan as ampcc prints it."""
     out = folder / "train"
-    plan = run(ampcc, model(folder), "-o", out, "--print-memory-plan").stdout
+    plan = program(model(folder), out, "--print-memory-plan").stdout
     if run(out, "--print-memory-plan").stdout != plan or plan.count(" " * 10) < 5:
         sys.exit("the program's memory plan is not the compiler's")
     if b"__asan_" in out.read_bytes():
@@ -114,7 +119,7 @@ def links(folder):
 def refused(folder, *args, **env):
     """Status 3, one line, and nothing left behind."""
     before = sorted(folder.rglob("*"))
-    err = run(ampcc, folder / "model.amp", *args, status=3, TMPDIR=str(folder), **env).stderr
+    err = run(ampcc, folder / "model.amp", "--target=cpu", *args, status=3, TMPDIR=str(folder), **env).stderr
     if err.count("\n") != 1 or not err.startswith("ampcc: "):
         sys.exit(f"{args}: not one line:\n{err}")
     if before != sorted(folder.rglob("*")):
@@ -144,11 +149,11 @@ def failures(folder):
 
 def temps(folder):
     """--save-temps keeps the text and the objects; -v shows the commands."""
-    err = run(ampcc, model(folder), "-v", f"--save-temps={folder}/kept", "-o", folder / "train").stderr
+    err = program(model(folder), folder / "train", "-v", f"--save-temps={folder}/kept").stderr
     assert "-march=x86-64-v4" in err and "-march=x86-64-v3" in err, err
     for name in "cpu.c", "amp_v3.o", "amp_v4.o", "cpu.o":
         assert (folder / f"kept.{name}").exists(), name
-    run(ampcc, folder / "model.amp", "--cpu=native", "-o", folder / "native")
+    program(folder / "model.amp", folder / "native", "--cpu=native")
     run(folder / "native", "--about")
 
 

@@ -43,6 +43,18 @@ def lists():
     return train
 
 
+def defaults():
+    """Without --target a program is for the CPU and the GPUs marked in --list-targets, all else for the CPU alone;
+    where the toolkit is gone, a line says so."""
+    for flags, parts in (["--cache-dir=cache"], ["cuda:sm_90", "cuda:sm_89", "cuda:sm_80", "cpu"]), (["--cuda-path=cache"], ["cpu"]):
+        _, err = run(ampcc, tiny, "-o", "default", *flags)
+        assert [line.split()[1] for line in err.splitlines()[-len(parts):]] == parts, err
+        assert ("ampcc: no parts for GPUs: no libnvrtc.so.13 in cache; --cuda-path" in err) == (parts == ["cpu"]), err
+    assert run(ampcc, tiny, "--emit=c")[0] == run(ampcc, tiny, "--emit=c", "--target=cpu")[0]
+    run(ampcc, tiny, "--emit=ir", "-o", "planned.amp")
+    assert "sm_" not in run(ampcc, "planned.amp", "-o", "default")[1]
+
+
 def runs(train):
     """It runs on the first part that fits, and says why not on those before."""
     if HAS_DRIVER:
@@ -136,6 +148,7 @@ def broken_compiler():
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     program = lists()
+    defaults()
     runs(program)
     same_bytes(program)
     links_what_it_needs(program)

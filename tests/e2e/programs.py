@@ -29,7 +29,7 @@ def run(*args, **env):
 
 def build(model, *flags):
     run(ZOO, model, "-o", model + ".pb")
-    run(AMPCC, model + ".pb", "-o", model, *flags)
+    run(AMPCC, model + ".pb", "-o", model, "--target=cpu", *flags)
     return "./" + model
 
 

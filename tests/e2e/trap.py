@@ -55,7 +55,7 @@ def main():
         os.chdir(folder)
         run(ZOO, "cifar_resnet8", "-o", "r8.pb")
         for name, flags in ("fused", []), ("single", ["--no-fuse"]):
-            run(AMPCC, "r8.pb", "--dtype=fp16", "--batch-size=4", "-o", name, *flags)
+            run(AMPCC, "r8.pb", "--target=cpu", "--dtype=fp16", "--batch-size=4", "-o", name, *flags)
             run("./" + name, *TRAIN, "--model-dir=m-" + name, "--max-train-steps=4")
         if digest("m-fused/ckpt-4.safetensors") != digest("m-single/ckpt-4.safetensors"):
             sys.exit("--no-fuse has changed the bits")

@@ -31,7 +31,7 @@ def run(*args):
 
 
 def build(name, *flags):
-    run(AMPCC, os.path.join(HERE, "small.pbtxt"), "-o", name, *flags)
+    run(AMPCC, os.path.join(HERE, "small.pbtxt"), "-o", name, "--target=cpu", *flags)
     return "./" + name
 
 

@@ -210,11 +210,11 @@ AMP_INLINE double amp_sum(double v, int lanes, double *shared) {
   return v;
 }
 
+/* As amp_sum, but the first that uses `shared`. */
 AMP_INLINE float amp_max(float v, int lanes, double *shared) {
   v = amp_warp_max(v);
   if (lanes == AMP_WARP)
     return v;
-  __syncthreads();
   if (threadIdx.x % AMP_WARP == 0)
     shared[threadIdx.x / AMP_WARP] = (double)v;
   __syncthreads();

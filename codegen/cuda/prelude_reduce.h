@@ -150,7 +150,6 @@ AMP_INLINE void amp_clip_norm_end(const CudaRun *run, const AmpClipNorm *a, doub
     to = AMP_NAN;
   else if (norm > a->clip)
     to = (float)((double)inv * (a->clip / norm));
-  __syncthreads(); /* all have read inv, in whose place the result may lie */
   if (threadIdx.x == 0 && a->out[0].where != AMP_NOWHERE)
     *(float *)amp_at(run, &a->out[0]) = to;
   if (threadIdx.x == 0 && a->out[1].where != AMP_NOWHERE)

@@ -34,6 +34,27 @@ static bool read_number(const Options *options, OptionId id, double low, double 
   return true;
 }
 
+/* --max-memory: bytes, or with a unit as in 6.2GiB, 800MB. */
+static bool read_max_memory(Options *options) {
+  static const struct {
+    const char *name;
+    double bytes;
+  } unit[] = {{"", 1},         {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},    {"TB", 1e12},
+              {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  const char *text = options->text[OPT_max_memory];
+  if (!text)
+    return true;
+  char *end;
+  double number = strtod(text, &end);
+  for (size_t i = 0; end != text && i < sizeof unit / sizeof unit[0]; i++)
+    if (!strcmp(end, unit[i].name) && number * unit[i].bytes >= 1 &&
+        number * unit[i].bytes < 0x1p60) {
+      options->compile.max_memory = (int64_t)(number * unit[i].bytes);
+      return true;
+    }
+  return wrong_value(OPT_max_memory, text);
+}
+
 static bool read_dtype(Options *options) {
   const char *text = options->text[OPT_dtype];
   options->compile.dtype = DT_F32;
@@ -160,8 +181,9 @@ bool options_interpret(Arena *arena, Options *options) {
   options->compile.unfused = options->text[OPT_no_fuse] != NULL;
   return read_dtype(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
-         read_excess(options) && read_output(options) && read_targets(arena, options) &&
-         read_certify(options) && check_targets(options) && check_passes(options, OPT_passes) &&
-         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
-         check_passes(options, OPT_print_after) && options_tf(options);
+         read_max_memory(options) && read_excess(options) && read_output(options) &&
+         read_targets(arena, options) && read_certify(options) && check_targets(options) &&
+         check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&
+         check_passes(options, OPT_print_before) && check_passes(options, OPT_print_after) &&
+         options_tf(options);
 }

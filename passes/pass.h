@@ -47,6 +47,7 @@ typedef struct CompileOptions {
   ExcessPrecision excess;
   AmpCompat amp_compat;
   bool bf16_2_15; /* with AMP_TF_A: bfloat16 by the lists of TensorFlow 2.15 */
+  int64_t max_memory; /* bytes of each graph's arena; 0: as many as it takes, or the target has */
   bool unfused;   /* a kernel for each op, so that every result can be looked at */
 } CompileOptions;
 

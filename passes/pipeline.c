@@ -51,6 +51,7 @@ static void default_pipeline(Pipeline *p) {
   run(p, pass_lower_norm);    /* after the precision passes, before fuse, which needs halves */
   run(p, pass_fuse);          /* makes kernels; from here on nothing may merge nodes */
   run(p, pass_schedule);      /* orders whole kernels */
+  run(p, pass_recompute);     /* after schedule: knows what lives when; makes kernels of its own */
   run(p, pass_plan_memory);   /* needs the final order */
   run(p, pass_check_plan);    /* last: nothing may move after it */
 }

@@ -12,11 +12,13 @@
  * no place (AT_INTERNAL, AT_STATE); views share their operand's (AT_VIEW). A loop may write over an
  * operand that dies in it. Never moves a kernel. Graph goes from stage fused to planned.
  * Tests: tests/passes/plan_memory.amp, tests/unit/plan.c */
-#include "passes/fuse.h"
+#include "passes/depend.h"
 #include "passes/pack.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
 #include "passes/storage.h"
+
+#include <inttypes.h>
 
 typedef struct Plan {
   Arena *arena;
@@ -67,6 +69,49 @@ static void plan_state(Module *module, Graph *graph, int64_t align, Arena *arena
   module->state_bytes = bytes;
 }
 
+/* ---- how much there may be ---- */
+
+static int64_t state_bytes(const Module *module, int64_t align) {
+  int64_t bytes = 0;
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      const Node *node = module->graph[g]->node[i];
+      if (node->op == OP_VARIABLE && first_variable(module, node->result[0]->name) == node)
+        bytes += round_up(type_bytes(node->result[0]->type), align);
+    }
+  return bytes;
+}
+
+int64_t plan_limit(const PassContext *context) {
+  const Target *target = context->target;
+  if (context->options->max_memory)
+    return context->options->max_memory;
+  if (!target->memory)
+    return INT64_MAX;
+  int64_t left = target->memory - state_bytes(context->module, target->align);
+  return left > 0 ? left : 0;
+}
+
+static const char *size_text(Arena *arena, int64_t bytes) {
+  return bytes < 1 << 20   ? arena_printf(arena, "%" PRId64 " bytes", bytes)
+         : bytes < 1 << 30 ? arena_printf(arena, "%.3f MiB", (double)bytes / 0x1p20)
+                           : arena_printf(arena, "%.3f GiB", (double)bytes / 0x1p30);
+}
+
+static void check_limit(PassContext *context, const Graph *graph) {
+  int64_t limit = plan_limit(context);
+  Arena *arena = context->scratch;
+  if (graph->arena_bytes > limit)
+    diag_error(context->diag, (SrcLoc){0}, DIAG_MEMORY,
+               "@%s needs %s for activations, gradients and workspaces, %s %s: a smaller "
+               "--batch-size needs less",
+               graph->name, size_text(arena, graph->arena_bytes),
+               context->options->max_memory
+                   ? "--max-memory allows"
+                   : arena_printf(arena, "%s has room for", context->target->name),
+               size_text(arena, limit));
+}
+
 /* ---- lifetimes ---- */
 
 static void find_lifetimes(Plan *plan) {
@@ -86,38 +131,15 @@ static void find_lifetimes(Plan *plan) {
 
 /* ---- in place ---- */
 
-/* Does the kernel read the value at the point that it computes, and nowhere else? */
-static bool read_pointwise(const Kernel *kernel, const Value *value) {
-  for (int i = 0; i < kernel->n_nodes; i++) {
-    const Node *node = kernel->node[i];
-    for (int k = node->op == OP_UPDATE; k < node->n_args; k++) {
-      GenClass gen = op_info[node->op].gen;
-      if (value_storage(node->arg[k]) != value)
-        continue;
-      if (node->arg[k] != value || (gen != GEN_POINT && gen != GEN_CHANNEL) ||
-          !arg_is_elementwise(node, k))
-        return false;
-    }
-  }
-  return true;
-}
-
 static void take_over(Plan *plan, int k, int made) {
   Storages *s = plan->storages;
-  const Kernel *kernel = &s->kernels.kernel[k];
-  const Value *value = s->storage[made].value;
-  if (op_info[value->node->op].gen != GEN_POINT)
-    return;
   for (int r = 0; r < s->reads[k].n; r++) {
     int old = s->reads[k].v[r];
-    const Storage *storage = &s->storage[old];
     bool taken = false;
     for (int m = 0; m < s->makes[k].n; m++)
       taken |= plan->over[s->makes[k].v[m]] == old;
-    if (!taken && plan->last[old] == k && !storage->output &&
-        storage->bytes == s->storage[made].bytes &&
-        dtype_info[storage->value->type.dtype].bytes == dtype_info[value->type.dtype].bytes &&
-        read_pointwise(kernel, storage->value)) {
+    if (!taken && plan->last[old] == k &&
+        storage_may_replace(&s->kernels.kernel[k], &s->storage[made], &s->storage[old])) {
       plan->over[made] = old;
       return;
     }
@@ -126,8 +148,7 @@ static void take_over(Plan *plan, int k, int made) {
 
 static void find_in_place(Plan *plan) {
   for (int k = 0; k < plan->storages->kernels.n; k++)
-    for (int m = 0;
-         !kernel_main(&plan->storages->kernels.kernel[k]) && m < plan->storages->makes[k].n; m++)
+    for (int m = 0; m < plan->storages->makes[k].n; m++)
       take_over(plan, k, plan->storages->makes[k].v[m]);
 }
 
@@ -239,5 +260,6 @@ bool pass_plan_memory(PassContext *context, Graph *graph) {
   graph->stage = STAGE_PLANNED;
   const char *why = plan_check(plan.arena, context->module, graph, plan.target);
   CHECK(!why, "plan of @%s: %s", graph->name, why);
+  check_limit(context, graph);
   return true;
 }

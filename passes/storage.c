@@ -1,5 +1,7 @@
 #include "passes/storage.h"
 
+#include "passes/fuse.h"
+
 int64_t round_up(int64_t bytes, int64_t align) {
   return (bytes + align - 1) / align * align;
 }
@@ -88,4 +90,27 @@ Storages *storages_new(Arena *arena, Graph *graph) {
     }
   list_kernels(arena, s);
   return s;
+}
+
+/* Does the kernel read the value at the point that it computes, and nowhere else? */
+static bool read_pointwise(const Kernel *kernel, const Value *value) {
+  for (int i = 0; i < kernel->n_nodes; i++) {
+    const Node *node = kernel->node[i];
+    for (int k = node->op == OP_UPDATE; k < node->n_args; k++) {
+      GenClass gen = op_info[node->op].gen;
+      if (value_storage(node->arg[k]) != value)
+        continue;
+      if (node->arg[k] != value || (gen != GEN_POINT && gen != GEN_CHANNEL) ||
+          !arg_is_elementwise(node, k))
+        return false;
+    }
+  }
+  return true;
+}
+
+bool storage_may_replace(const Kernel *kernel, const Storage *made, const Storage *old) {
+  TensorType to = made->value->type, from = old->value->type;
+  return !kernel_main(kernel) && op_info[made->value->node->op].gen == GEN_POINT && !old->output &&
+         old->bytes == made->bytes && dtype_info[from.dtype].bytes == dtype_info[to.dtype].bytes &&
+         read_pointwise(kernel, old->value);
 }

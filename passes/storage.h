@@ -33,6 +33,9 @@ typedef struct Storages {
 Storages *storages_new(Arena *arena, Graph *graph);
 /* The storage of a value (views looked through); -1 if it has none in the arena. */
 int storage_index(const Storages *storages, const Value *value);
+/* May the kernel write `made` over `old`, if that dies in it? It reads each element of `old` on the
+ * way to the same element of `made`. */
+bool storage_may_replace(const Kernel *kernel, const Storage *made, const Storage *old);
 int64_t round_up(int64_t bytes, int64_t align);
 
 #endif

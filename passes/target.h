@@ -12,6 +12,7 @@ typedef struct Target Target;
 struct Target {
   const char *name;
   int64_t align;      /* of every offset in arena and state block, bytes */
+  int64_t memory;     /* bytes for state and arena together; 0: whatever it takes */
   Layout activations; /* the physical layout of rank-4 activations */
   /* Can `main` (a CONV, MATMUL, POOL node) run as one kernel with the node in front (of GEN_POINT,
    * reading or feeding it) as prologue or epilogue? A form that a target lacks is split, never

@@ -13,6 +13,7 @@ typedef enum Group {
   GROUP_POOL,
   GROUP_LOOP_FORWARD,
   GROUP_LOOP_BACKWARD,
+  GROUP_LOOP_AGAIN,
   GROUP_OPTIMIZER,
   N_GROUPS
 } Group;
@@ -24,6 +25,7 @@ static const char *const group_name[] = {"convolution",
                                          "pooling",
                                          "loops, forward",
                                          "loops, backward",
+                                         "loops, computed again",
                                          "optimizer and loss scale"};
 
 typedef struct Traffic {
@@ -59,6 +61,8 @@ static Group group_of(const Kernel *kernel, int k, const Places *at) {
            : main->op == OP_CONV2D_DGRAD ? GROUP_DGRAD
            : main->op == OP_CONV2D_WGRAD ? GROUP_WGRAD
                                          : GROUP_MATMUL;
+  if (attr_int(kernel->node[0], ATTR_AGAIN, 0))
+    return GROUP_LOOP_AGAIN;
   if (op_info[kernel->node[0]->op].gen == GEN_OPT || k >= at->optimizer)
     return GROUP_OPTIMIZER;
   return k < at->backward ? GROUP_LOOP_FORWARD : GROUP_LOOP_BACKWARD;

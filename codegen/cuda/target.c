@@ -10,6 +10,10 @@
 /* cuDNN and cublasLt are fastest where operands begin at such places; cudaMalloc gives no less. */
 enum { ALIGN = 256 };
 
+/* What a device's memory holds beside state and arena: the driver's context, the libraries, inputs
+ * on their way in. */
+#define RESERVED (INT64_C(1) << 30)
+
 void cuda_refuse(CudaTarget *cuda, const Node *node, const char *op, const char *why) {
   for (int i = 0; i < cuda->n_refusals; i++)
     if (strcmp(cuda->refusal[i].why, why) == 0)
@@ -52,6 +56,7 @@ static int64_t workspace(const Target *target, const Kernel *kernel) {
 void cuda_target_init(CudaTarget *cuda, const char *name) {
   cuda->target = (Target){.name = name,
                           .align = ALIGN,
+                          .memory = cuda->device->bytes - RESERVED,
                           .activations = LAYOUT_NHWC,
                           .fuses = loop_fuses,
                           .workspace = workspace,

@@ -1,8 +1,7 @@
 #include "tests/cuda/part.h"
 
 #include "codegen/backend.h"
-#include "codegen/cuda/conv_op.h"
-#include "tests/cuda/fake/conv.h"
+#include "tests/cuda/fake/graph.h"
 #include "tests/cuda/shim/kernels.h"
 #include "tests/ops/bytes.h"
 
@@ -196,39 +195,21 @@ static unsigned char *operand_at(CudaRun run, const CudaPlace *place) {
   return block[place->block] + place->at;
 }
 
-/* Operands of the forms, as fake_conv wants them; the sums of FPROP_STATS come after them. */
 static void run_plan(const CudaLaunch *launch, CudaRun run) {
-  static const int order[][3] = {[CONV_FPROP] = {0, 1, 2}, /* x w y   */
-                                 [CONV_FPROP_STATS] = {0, 1, 2},
-                                 [CONV_DGRAD] = {2, 1, 0},  /* dy w dx */
-                                 [CONV_WGRAD] = {0, 2, 1}}; /* x dy dw */
-  static const FakeForm form[] = {[CONV_FPROP] = FAKE_FPROP,
-                                  [CONV_DGRAD] = FAKE_DGRAD,
-                                  [CONV_WGRAD] = FAKE_WGRAD,
-                                  [CONV_FPROP_STATS] = FAKE_FPROP};
-  ConvOp op;
-  void *at[3];
-  CHECK(conv_key_parse(launch->plan->key, &op), "key %s", launch->plan->key);
-  CHECK(op.form <= CONV_FPROP_STATS, "%s: this harness knows no such form", launch->plan->key);
-  FakeConv conv = {.form = form[op.form],
-                   .type = (AmprtDType)op.dtype,
-                   .n = op.n,
-                   .h = op.h,
-                   .w = op.w,
-                   .c = op.c,
-                   .k = op.k,
-                   .r = op.r,
-                   .s = op.s,
-                   .stride = {op.stride[0], op.stride[1]},
-                   .pad = {op.pad[0], op.pad[2]}};
-  conv_output(&op, &conv.ho, &conv.wo);
-  for (int i = 0; i < 3; i++)
-    at[i] = operand_at(run, &launch->operand[order[op.form][i]]);
-  fake_conv(&conv, at[0], at[1], at[2]);
-  if (op.form == CONV_FPROP_STATS)
-    fake_stats(at[2], conv.n * conv.ho * conv.wo, conv.k, conv.type,
-               (float *)(void *)operand_at(run, &launch->operand[3]),
-               (float *)(void *)operand_at(run, &launch->operand[4]));
+  const CudaPlan *plan = launch->plan;
+  FakeGraph graph;
+  char error[200];
+  void *at[FAKE_MOST_TENSORS] = {0};
+  CHECK(fake_graph_read(&graph, plan->json, plan->json_bytes, error, sizeof error), "%s: %s",
+        plan->key, error);
+  for (int i = 0; i < graph.n_tensors; i++) {
+    for (int k = 0; k < plan->n_operands; k++)
+      if (plan->uid[k] == graph.tensor[i].uid)
+        at[i] = operand_at(run, &launch->operand[k]);
+    CHECK(at[i] || graph.tensor[i].is_virtual, "%s: no operand %lld", plan->key,
+          (long long)graph.tensor[i].uid);
+  }
+  fake_graph_run(&graph, at);
 }
 
 static float *widen(Arena *arena, CudaRun run, const CudaPlace *place, int64_t n, uint8_t dtype) {

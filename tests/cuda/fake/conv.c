@@ -76,53 +76,27 @@ static void *zeros(int64_t n, size_t size) {
   return p;
 }
 
-void fake_conv(const FakeConv *c, void *x, void *filter, void *y) {
+void fake_conv(const FakeConv *c, float *x, float *filter, float *y) {
   static Join *const join[] = {join_fprop, join_dgrad, join_wgrad};
   int64_t n_x = c->n * c->h * c->w * c->c, n_y = c->n * c->ho * c->wo * c->k;
   int64_t n_f = c->k * c->r * c->s * c->c;
-  float *fx = zeros(n_x, sizeof *fx), *fy = zeros(n_y, sizeof *fy);
-  float *plain = zeros(n_f, sizeof *plain), *turned = zeros(n_f, sizeof *turned);
+  float *turned = zeros(n_f, sizeof *turned);
   double *sums = zeros(c->form == FAKE_WGRAD ? n_f : 0, sizeof *sums);
-  if (c->form != FAKE_DGRAD)
-    amprt_to_f32(c->type, x, fx, (size_t)n_x);
-  if (c->form != FAKE_FPROP)
-    amprt_to_f32(c->type, y, fy, (size_t)n_y);
-  if (c->form != FAKE_WGRAD) {
-    amprt_to_f32(c->type, filter, plain, (size_t)n_f);
-    turn_filter(c, plain, turned, c->form == FAKE_FPROP, 0);
-  }
+  if (c->form != FAKE_WGRAD)
+    turn_filter(c, filter, turned, c->form == FAKE_FPROP, 0);
+  if (c->form == FAKE_FPROP)
+    memset(y, 0, (size_t)n_y * sizeof *y);
+  if (c->form == FAKE_DGRAD)
+    memset(x, 0, (size_t)n_x * sizeof *x);
   for (int64_t n = 0; n < c->n; n++) {
     for (int64_t p = 0; p < c->ho; p++)
-      join_row(c, join[c->form], n, p, fx, fy, turned);
+      join_row(c, join[c->form], n, p, x, y, turned);
     if (c->form == FAKE_WGRAD)
       add_image(sums, turned, n_f);
   }
   for (int64_t i = 0; c->form == FAKE_WGRAD && i < n_f; i++)
     turned[i] = (float)sums[i];
   if (c->form == FAKE_WGRAD)
-    turn_filter(c, plain, turned, 0, 1);
-  if (c->form == FAKE_FPROP)
-    amprt_from_f32(c->type, fy, y, (size_t)n_y);
-  else if (c->form == FAKE_DGRAD)
-    amprt_from_f32(c->type, fx, x, (size_t)n_x);
-  else
-    amprt_from_f32(c->type, plain, filter, (size_t)n_f);
-  free(fx), free(fy), free(plain), free(turned), free(sums);
-}
-
-void fake_stats(const void *y, int64_t rows, int64_t channels, AmprtDType type, float *sum,
-                float *squares) {
-  float *wide = zeros(rows * channels, sizeof *wide);
-  amprt_to_f32(type, y, wide, (size_t)(rows * channels));
-  for (int64_t c = 0; c < channels; c++) {
-    double s = 0, q = 0;
-    for (int64_t r = 0; r < rows; r++) {
-      double v = wide[r * channels + c];
-      s += v;
-      q += v * v;
-    }
-    sum[c] = (float)s;
-    squares[c] = (float)q;
-  }
-  free(wide);
+    turn_filter(c, filter, turned, 0, 1);
+  free(turned), free(sums);
 }

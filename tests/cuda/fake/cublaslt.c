@@ -1,6 +1,6 @@
 /* libcublasLt.so.13 as the host plays it: products by columns, as there. */
-#include "conv.h"
 #include "fake.h"
+#include "runtime/convert.h"
 
 #include <cublasLt.h>
 

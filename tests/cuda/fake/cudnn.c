@@ -1,4 +1,4 @@
-/* libcudnn_graph.so.9 as the host plays it: objects with attributes, and plans of one convolution.
+/* libcudnn_graph.so.9 as the host plays it: objects with attributes, and plans that graph.h runs.
  */
 #include "cudnn.h"
 
@@ -239,39 +239,39 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 /* ---- running ---- */
 
 typedef struct Call {
-  FakeConv conv;
-  void *at[5]; /* as Object.uid */
-  int n;
+  FakeGraph graph;
+  void *at[FAKE_MOST_TENSORS];
 } Call;
 
-static void work_conv(void *data) {
+static void work_graph(void *data) {
   const Call *call = data;
-  const FakeConv *c = &call->conv;
-  fake_conv(c, call->at[0], call->at[1], call->at[2]);
-  if (call->n == 5)
-    fake_stats(call->at[2], c->n * c->ho * c->wo, c->k, c->type, call->at[3], call->at[4]);
+  fake_graph_run(&call->graph, call->at);
+}
+
+/* Where the tensor with this uid lies; NULL if the pack does not say. */
+static void *pack_find(const Object *pack, int64_t uid) {
+  const Attribute *uids = attribute_find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  for (int i = 0; uids && i < uids->count; i++)
+    if (attribute_int(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, i) == uid)
+      return attribute_object(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, i);
+  return NULL;
 }
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_descriptor,
                                   cudnnBackendDescriptor_t pack) {
   BEGIN;
-  const Object *plan = plan_descriptor, *from = pack;
-  Call call = {.conv = plan->conv, .n = plan->n_uids};
-  for (int i = 0; i < plan->n_uids; i++) {
-    const Attribute *uid = attribute_find(from, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
-    int at = 0;
-    while (uid && at < uid->count &&
-           attribute_int(from, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, at) != plan->uid[i])
-      at++;
-    if (!uid || at == uid->count)
-      return fake_cudnn_fail(CUDNN_STATUS_BAD_PARAM, "no operand %lld", (long long)plan->uid[i]);
-    int64_t address = attribute_int(from, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, at);
-    if (address % 16 != 0)
+  const Object *plan = plan_descriptor;
+  Call call = {.graph = plan->computes};
+  for (int i = 0; i < call.graph.n_tensors; i++) {
+    const FakeTensor *tensor = &call.graph.tensor[i];
+    call.at[i] = tensor->is_virtual ? NULL : pack_find(pack, tensor->uid);
+    if (!tensor->is_virtual && !call.at[i])
+      return fake_cudnn_fail(CUDNN_STATUS_BAD_PARAM, "no operand %lld", (long long)tensor->uid);
+    if ((uintptr_t)call.at[i] % 16 != 0)
       return fake_cudnn_fail(CUDNN_STATUS_BAD_PARAM, "an operand is not 16 bytes aligned");
-    call.at[i] = (void *)(uintptr_t)address;
   }
   if (!plan->is_finished || !handle->stream)
     return fake_cudnn_fail(CUDNN_STATUS_BAD_PARAM, "no plan or no stream");
-  handle->stream->add(handle->stream, work_conv, &call, sizeof call);
+  handle->stream->add(handle->stream, work_graph, &call, sizeof call);
   return CUDNN_STATUS_SUCCESS;
 }

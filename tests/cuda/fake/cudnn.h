@@ -2,8 +2,8 @@
 #ifndef AMPCC_TESTS_FAKE_CUDNN_H
 #define AMPCC_TESTS_FAKE_CUDNN_H
 
-#include "conv.h"
 #include "fake.h"
+#include "graph.h"
 
 #include <cudnn_backend.h>
 
@@ -23,10 +23,8 @@ typedef struct Object {
   Attribute attribute[MOST_ATTRIBUTES];
   int n_attributes;
   char *json;           /* DEVICEPROP, EXECUTION_PLAN */
-  FakeConv conv;        /* EXECUTION_PLAN */
-  int64_t uid[5];       /* of x, filter, y; sums of y and of its squares */
-  int n_uids;           /* 3 or 5 */
-  struct Object *graph; /* ENGINEHEUR, ENGINECFG, ENGINE: of the operation */
+  FakeGraph computes;   /* EXECUTION_PLAN */
+  struct Object *graph; /* ENGINEHEUR, ENGINECFG, ENGINE: of the operations */
 } Object;
 
 /* cudnn.c */
@@ -40,7 +38,7 @@ Object *attribute_object(const Object *object, cudnnBackendAttributeName_t name,
 char *plan_profile(void); /* of the device, as JSON; the caller's to free */
 /* Reads plan->json, of `count` bytes; checks version, device and graph. */
 cudnnStatus_t plan_read(Object *plan, const char *json, size_t count);
-/* Writes plan->json for the operation of a graph. */
+/* Writes plan->json for the operations of a graph. */
 cudnnStatus_t plan_write(Object *plan, const Object *graph);
 
 #endif

@@ -233,20 +233,36 @@ static bool all_vectors(const Node *node, int n, TensorType *out, const char **w
     return false;
   for (int r = 0; r < n; r++)
     out[r] = arg_type(node, 0);
+  return true;
+}
+
+static bool has_epsilon(const Node *node, const char **why) {
   return attr_find(node, ATTR_EPSILON) ? true : refuse(why, "needs `epsilon`");
 }
 
+static bool has_count(const Node *node, const char **why) {
+  return attr_int(node, ATTR_COUNT, 0) >= 1 ? true : refuse(why, "needs a `count` of at least 1");
+}
+
+bool shape_bn_moments(const Node *node, TensorType *out, const char **why) {
+  return has_count(node, why) && all_vectors(node, 2, out, why);
+}
+
 bool shape_bn_fold(const Node *node, TensorType *out, const char **why) {
-  return all_vectors(node, 2, out, why);
+  return all_vectors(node, 2, out, why) && has_epsilon(node, why);
 }
 
 bool shape_bn_grad_fold(const Node *node, TensorType *out, const char **why) {
-  if (attr_int(node, ATTR_COUNT, 0) < 1)
-    return refuse(why, "needs a `count` of at least 1");
-  return all_vectors(node, 5, out, why);
+  return has_count(node, why) && all_vectors(node, 5, out, why) && has_epsilon(node, why);
 }
 
+/* scale and shift may be of the operand's own type. */
 bool shape_affine(const Node *node, TensorType *out, const char **why) {
+  TensorType x = arg_type(node, 0), s = arg_type(node, 1), t = arg_type(node, 2);
+  if (is_float(x) && x.rank >= 2 && is_vector(s, x.dtype, last_dim(x)) && type_equal(s, t)) {
+    out[0] = x;
+    return true;
+  }
   return normed(node, 1, 3, &out[0], why);
 }
 

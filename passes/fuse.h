@@ -37,6 +37,8 @@ Fusion *fusion_new(Arena *arena, Graph *graph, const Target *target);
 Node *fusion_node(const Fusion *fusion, int index);
 /* Makes one group of two. False, and nothing done, if something outside must run between them. */
 bool fusion_merge(Fusion *fusion, int a, int b);
+/* The same of n nodes, at most MAX_GROUP, each still alone in its group: all or nothing. */
+bool fusion_merge_all(Fusion *fusion, const int *node, int n);
 
 /* fuse_form.c: may the nodes of two groups share one kernel without a main op? Says nothing about
  * cycles. */
@@ -47,11 +49,6 @@ bool arg_is_elementwise(const Node *node, int k);
 bool node_is_loop(const Node *node); /* POINT, VECTOR or CHANNEL */
 /* Could fuse have made this kernel for the target, nodes in this order? */
 bool form_legal(const Kernel *kernel, const Target *target);
-/* May `node` read what it reads of the nodes that are `inside` its kernel with a main op? */
-bool form_reads_allowed(const Node *node, bool (*inside)(const void *user, const Node *),
-                        const void *user);
-/* Does the target take `node` into the kernel of `main` this way? */
-bool target_takes(TakesFn *takes, const Node *main, const Node *node);
 /* Orders a kernel's nodes: loop body, sums, tail, updates. */
 void form_order(Kernel *kernel);
 
@@ -61,7 +58,7 @@ void form_order(Kernel *kernel);
 bool fuse_prepare(Graph *graph);
 
 /* fuse_stage.c */
-void stage_join_mains(Fusion *fusion); /* prologues and epilogues that the target takes */
+void stage_join_mains(Fusion *fusion); /* with what the target takes along */
 void stage_number(Fusion *fusion);     /* attributes `stage` and `role` of every node with code */
 
 #endif

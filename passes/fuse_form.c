@@ -199,43 +199,12 @@ void form_order(Kernel *kernel) {
         kernel->node[n++] = draft.node[i];
 }
 
-/* Sums are known only when the kernel ends, and a view needs an address. */
-bool form_reads_allowed(const Node *node, bool (*inside)(const void *user, const Node *),
-                        const void *user) {
-  for (int k = node->op == OP_UPDATE; k < node->n_args; k++) {
-    const Value *storage = value_storage(node->arg[k]);
-    if (inside(user, storage->node) &&
-        (storage != node->arg[k] || op_info[storage->node->op].gen == GEN_CHANNEL))
-      return false;
-  }
-  return true;
-}
-
-static bool kernel_has(const void *user, const Node *node) {
-  const Kernel *kernel = user;
-  for (int i = 0; i < kernel->n_nodes; i++)
-    if (kernel->node[i] == node)
-      return true;
-  return false;
-}
-
-bool target_takes(TakesFn *takes, const Node *main, const Node *node) {
-  return takes && takes(main, node);
-}
-
+/* The target takes all of it or nothing. */
 static bool main_legal(const Kernel *kernel, const Target *target) {
-  const Node *main = kernel_main(kernel);
-  bool before = true;
-  for (int i = 0; i < kernel->n_nodes; i++) {
-    const Node *node = kernel->node[i];
-    if (!form_reads_allowed(node, kernel_has, kernel))
-      return false;
-    if (node == main)
-      before = false;
-    else if (!target_takes(before ? target->takes_prologue : target->takes_epilogue, main, node))
-      return false;
-  }
-  return true;
+  Node *around[MAX_AROUND];
+  return target->kernel_around &&
+         target->kernel_around(target, kernel_main(kernel), kernel->node, kernel->n_nodes,
+                               around) == kernel->n_nodes;
 }
 
 bool form_legal(const Kernel *kernel, const Target *target) {

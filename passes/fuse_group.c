@@ -28,27 +28,40 @@ Fusion *fusion_new(Arena *arena, Graph *graph, const Target *target) {
   return fusion;
 }
 
-/* Marks the groups that read what `from` makes, other than `direct`. */
-static void reach(Fusion *fusion, int from, int direct) {
+static bool has(const int *list, int n, int x) {
+  for (int i = 0; i < n; i++)
+    if (list[i] == x)
+      return true;
+  return false;
+}
+
+/* Marks the groups that read what `from` makes, other than itself and `except`. */
+static void reach(Fusion *fusion, int from, const int *except, int n) {
   const Group *group = &fusion->group[from];
   const Depend *depend = fusion->depend;
   for (int i = 0; i < group->n; i++)
     for (int e = depend->succ_begin[group->node[i]]; e < depend->succ_begin[group->node[i] + 1];
          e++) {
       int to = fusion->group_of[depend->succ[e]];
-      if (to != from && to != direct)
+      if (to != from && !has(except, n, to))
         fusion->reached[to] = fusion->n_merges;
     }
 }
 
-/* Marks what follows `a` before `b`'s rank; true if `b` follows through something else. */
-static bool separated(Fusion *fusion, int a, int b) {
+/* Must something else run between two of the n groups, which are in the order of their ranks?
+ * Leaves marks on what follows any of them, up to the last. */
+static bool separated(Fusion *fusion, const int *group, int n) {
   fusion->n_merges++;
-  reach(fusion, a, b);
-  for (int r = fusion->group[a].rank + 1; r < fusion->group[b].rank; r++)
-    if (fusion->by_rank[r] >= 0 && fusion->reached[fusion->by_rank[r]] == fusion->n_merges)
-      reach(fusion, fusion->by_rank[r], -1);
-  return fusion->reached[b] == fusion->n_merges;
+  for (int r = fusion->group[group[0]].rank; r <= fusion->group[group[n - 1]].rank; r++) {
+    int id = fusion->by_rank[r];
+    bool member = id >= 0 && has(group, n, id);
+    bool reached = id >= 0 && fusion->reached[id] == fusion->n_merges;
+    if (member && reached)
+      return true;
+    if (member || reached)
+      reach(fusion, id, group, member ? n : 0);
+  }
+  return false;
 }
 
 static void put(Fusion *fusion, int rank, int group) {
@@ -87,15 +100,29 @@ static void absorb(Fusion *fusion, int a, int b) {
 }
 
 bool fusion_merge(Fusion *fusion, int a, int b) {
+  bool swap = fusion->group[a].rank > fusion->group[b].rank;
+  int both[] = {swap ? b : a, swap ? a : b};
   CHECK(a != b, "group %d with itself", a);
-  if (fusion->group[a].rank > fusion->group[b].rank) {
-    int t = a;
-    a = b;
-    b = t;
-  }
-  if (separated(fusion, a, b))
+  if (separated(fusion, both, 2))
     return false;
-  reorder(fusion, a, b);
-  absorb(fusion, a, b);
+  reorder(fusion, both[0], both[1]);
+  absorb(fusion, both[0], both[1]);
+  return true;
+}
+
+bool fusion_merge_all(Fusion *fusion, const int *node, int n) {
+  int group[MAX_GROUP] = {0};
+  for (int i = 0, k; i < n; i++) {
+    int id = fusion->group_of[node[i]];
+    if (fusion->group[id].n > 1)
+      return false;
+    for (k = i; k > 0 && fusion->group[group[k - 1]].rank > fusion->group[id].rank; k--)
+      group[k] = group[k - 1];
+    group[k] = id;
+  }
+  if (separated(fusion, group, n))
+    return false;
+  for (int i = 1; i < n; i++)
+    CHECK(fusion_merge(fusion, group[0], group[i]), "group %d does not join", group[i]);
   return true;
 }

@@ -1,6 +1,6 @@
 /* Stages: what lies between two batch-wide reductions. A stage is a main op with the pointwise
  * ops in front of it (prologue) and behind it (epilogue), or a run of ops without a main op. Which
- * of these become one kernel the target's table says; what it lacks stays a kernel of its own. */
+ * of these become one kernel the target says; what it lacks stays a kernel of its own. */
 #include "passes/fuse.h"
 
 static bool is_pro_or_epilogue(const Node *node) {
@@ -8,102 +8,19 @@ static bool is_pro_or_epilogue(const Node *node) {
   return gen == GEN_POINT || gen == GEN_CHANNEL;
 }
 
-/* ---- joining to main ops ---- */
-
-static int direct_reads(const Node *reader, const Node *node) {
-  int n = 0;
-  for (int k = 0; k < reader->n_args; k++)
-    n += reader->arg[k]->node == node;
-  return n;
-}
-
-/* A value that is needed elsewhere too (or by a view, or by the program) would have to be made
- * twice. */
-static bool used_only_by(const Fusion *fusion, int index, int group) {
-  const Node *node = fusion_node(fusion, index);
-  int uses = 0;
-  for (int r = 0; r < node->n_results; r++)
-    uses += node->result[r]->n_uses;
-  for (int i = 0; i < fusion->group[group].n; i++)
-    uses -= direct_reads(fusion_node(fusion, fusion->group[group].node[i]), node);
-  return uses == 0;
-}
-
-/* A group in the making, for form_reads_allowed. */
-typedef struct Members {
-  const Fusion *fusion;
-  int group;
-} Members;
-
-static bool is_member(const void *user, const Node *node) {
-  const Members *members = user;
-  return node->mark >= 0 && members->fusion->group_of[node->mark] == members->group;
-}
-
-static bool may_join(const Fusion *fusion, const Node *node, int group) {
-  Members members = {fusion, group};
-  return fusion->group[group].n < MAX_GROUP && form_reads_allowed(node, is_member, &members);
-}
-
-static bool join_prologue_node(Fusion *fusion, const Node *main, const Node *node, int group) {
-  return node->mark >= 0 && fusion->group_of[node->mark] != group &&
-         op_info[node->op].gen == GEN_POINT && fusion->group[fusion->group_of[node->mark]].n == 1 &&
-         used_only_by(fusion, node->mark, group) && may_join(fusion, node, group) &&
-         target_takes(fusion->target->takes_prologue, main, node) &&
-         fusion_merge(fusion, fusion->group_of[node->mark], group);
-}
-
-/* One maker of what the group reads; false when none is left to take. */
-static bool grow_prologue(Fusion *fusion, const Node *main) {
-  int group = fusion->group_of[main->mark];
-  for (int i = fusion->group[group].n - 1; i >= 0; i--) {
-    const Node *reader = fusion_node(fusion, fusion->group[group].node[i]);
-    for (int k = 0; k < reader->n_args; k++)
-      if (join_prologue_node(fusion, main, reader->arg[k]->node, group))
-        return true;
-  }
-  return false;
-}
-
-static bool reads_group(const Fusion *fusion, const Node *node, int group) {
-  for (int k = 0; k < node->n_args; k++) {
-    const Node *def = node->arg[k]->node;
-    if (def->mark >= 0 && fusion->group_of[def->mark] == group)
-      return true;
-  }
-  return false;
-}
-
-static bool join_epilogue_node(Fusion *fusion, const Node *main, const Node *node, int group) {
-  int other = fusion->group_of[node->mark];
-  return other != group && is_pro_or_epilogue(node) && fusion->group[other].n == 1 &&
-         reads_group(fusion, node, group) && may_join(fusion, node, group) &&
-         target_takes(fusion->target->takes_epilogue, main, node) &&
-         fusion_merge(fusion, group, other);
-}
-
-/* One reader of what the main op or its epilogue makes. */
-static bool grow_epilogue(Fusion *fusion, const Node *main) {
-  const Depend *depend = fusion->depend;
-  int group = fusion->group_of[main->mark];
-  for (int i = 0; i < fusion->group[group].n; i++) {
-    int from = fusion->group[group].node[i];
-    for (int e = depend->succ_begin[from]; from >= main->mark && e < depend->succ_begin[from + 1];
-         e++)
-      if (join_epilogue_node(fusion, main, fusion_node(fusion, depend->succ[e]), group))
-        return true;
-  }
-  return false;
-}
-
 void stage_join_mains(Fusion *fusion) {
-  for (int i = 0; i < fusion->depend->n; i++)
-    if (node_is_main(fusion_node(fusion, i))) {
-      while (grow_prologue(fusion, fusion_node(fusion, i)))
-        ;
-      while (grow_epilogue(fusion, fusion_node(fusion, i)))
-        ;
-    }
+  const Target *target = fusion->target;
+  const Depend *depend = fusion->depend;
+  for (int i = 0; target->kernel_around && i < depend->n; i++) {
+    Node *around[MAX_AROUND];
+    int index[MAX_AROUND], n = 1;
+    if (node_is_main(depend->node[i]))
+      n = target->kernel_around(target, depend->node[i], depend->node, depend->n, around);
+    for (int k = 0; n > 1 && k < n; k++)
+      index[k] = around[k]->mark;
+    if (n > 1)
+      fusion_merge_all(fusion, index, n);
+  }
 }
 
 /* ---- numbering ---- */

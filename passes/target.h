@@ -6,7 +6,7 @@
 #include "ir/ir.h"
 #include "ir/kernel.h"
 
-typedef bool TakesFn(const Node *main, const Node *node);
+enum { MAX_AROUND = 8 }; /* nodes of a kernel with a main op */
 
 typedef struct Target Target;
 struct Target {

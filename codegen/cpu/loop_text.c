@@ -132,9 +132,12 @@ static void write_sums(Writer *w, const Node *node, int first) {
     return;
   }
   text_format(&w->body, "        s%d[i] += %s;\n", i, x);
-  text_format(&w->body, "        q%d[i] += %s * (%s - %s);\n", i, x,
-              operand_name(w->plan, input_name, node, 1),
-              operand_name(w->plan, input_name, node, 2));
+  if (node->op == OP_BN_SUMS)
+    text_format(&w->body, "        q%d[i] += %s * %s;\n", i, x, x);
+  else
+    text_format(&w->body, "        q%d[i] += %s * (%s - %s);\n", i, x,
+                operand_name(w->plan, input_name, node, 1),
+                operand_name(w->plan, input_name, node, 2));
   text_format(&w->flush, "        amp_sum_flush(ps%d, s%d, grid, &at, n);\n", i, i);
   text_format(&w->flush, "        amp_sum_flush(pq%d, q%d, grid, &at, n);\n", i, i);
 }

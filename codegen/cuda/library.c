@@ -1,5 +1,5 @@
-/* Kernels of one main op: a convolution as a plan of cuDNN, a matrix product as a call of cublasLt.
- * Neither has text of its own; equal ones share a table. */
+/* Kernels with a main op: a convolution, with what runs with it, as a plan of cuDNN; a matrix
+ * product as a call of cublasLt. Neither has text of its own; equal ones share a table. */
 #include "codegen/cuda/cuda.h"
 #include "codegen/cuda/target.h"
 #include "codegen/loop/bits.h"
@@ -8,28 +8,45 @@
 
 /* cublasLt chooses among algorithms where the program runs; this is what it may use for splitting
  * long sums. */
-enum { MATMUL_WORKSPACE = 4 << 20 };
+enum { MATMUL_WORKSPACE = 4 << 20, SCRATCH_ALIGN = 256 };
 
 bool cuda_is_library(const Kernel *kernel) {
   const Node *main = kernel_main(kernel);
   return main && op_info[main->op].gen != GEN_POOL;
 }
 
-static const Node *only_node(const Kernel *kernel) {
-  CHECK(kernel->n_nodes == 1, "a library kernel takes one node, not %d", kernel->n_nodes);
-  return kernel->node[0];
+/* ---- scratch ---- */
+
+static int64_t matmul_workspace(CudaTarget *cuda, const Node *node) {
+  if (node->result[0]->type.dtype == DT_BF16 && cuda->device->capability < 80)
+    cuda_refuse(cuda, node, op_info[node->op].name,
+                "it does not multiply bf16; sm_80 and later do");
+  return MATMUL_WORKSPACE;
+}
+
+/* Gives the operands without a value their place behind what the plan itself wants; returns the
+ * end of all. */
+static int64_t place_scratch(const ConvKernel *conv, int64_t own, int64_t at[CONV_MAX_OPERANDS]) {
+  int64_t end = own;
+  for (int i = 0; i < conv->n_operands; i++)
+    if (!conv->operand[i].value) {
+      at[i] = (end + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+      end = at[i] + conv->operand[i].scratch;
+    }
+  return end;
 }
 
 int64_t cuda_library_workspace(const Target *target, const Kernel *kernel) {
-  const Node *node = only_node(kernel);
-  if (node->op == OP_MATMUL) {
-    if (node->result[0]->type.dtype == DT_BF16 && cuda_target_of(target)->device->capability < 80)
-      cuda_refuse(cuda_target_of(target), node, op_info[node->op].name,
-                  "it does not multiply bf16; sm_80 and later do");
-    return MATMUL_WORKSPACE;
-  }
-  return cuda_planned(cuda_target_of(target), node)->plan.workspace;
+  CudaTarget *cuda = cuda_target_of(target);
+  const Node *main = kernel_main(kernel);
+  int64_t at[CONV_MAX_OPERANDS];
+  if (main->op == OP_MATMUL)
+    return matmul_workspace(cuda, main);
+  ConvKernel conv = conv_kernel_of(cuda->device, kernel);
+  return place_scratch(&conv, cuda_planned(cuda, main, &conv.op)->plan.workspace, at);
 }
+
+/* ---- places ---- */
 
 /* A constant operand as bytes of its own type; loops keep theirs in f32. */
 static int64_t constant_at(Emitter *emit, const Value *value) {
@@ -53,8 +70,9 @@ static CudaPlace place_of(Emitter *emit, const Value *value) {
   return (CudaPlace){(uint64_t)value_at(value), value_in_state(value) ? CUDA_STATE : CUDA_ARENA};
 }
 
-static const char *plan_table(Emitter *emit, const Node *node) {
-  const Planned *planned = cuda_planned(cuda_target_of(emit->target), node);
+/* ---- tables ---- */
+
+static const char *plan_table(Emitter *emit, const Planned *planned, int n_operands) {
   const PlanText *plan = &planned->plan;
   const char *name = arena_printf(emit->arena, "plan_%d", planned->index);
   if (!table_intern(emit, name))
@@ -62,10 +80,12 @@ static const char *plan_table(Emitter *emit, const Node *node) {
   CHECK(plan->json, "no plan of %s", plan->key);
   fprintf(emit->tables, "static const CudaPlan %s = {\n  .json = ", name);
   cstring_write(emit->tables, plan->json);
-  fprintf(emit->tables,
-          ",\n  .json_bytes = %zu, .n_operands = 3, .uid = {1, 2, 3}, .workspace_bytes = %lld,\n"
-          "  .key = \"%s\"};\n\n",
-          plan->json_bytes, (long long)plan->workspace, plan->key);
+  fprintf(emit->tables, ",\n  .json_bytes = %zu, .n_operands = %d, .uid = {", plan->json_bytes,
+          n_operands);
+  for (int i = 0; i < n_operands; i++)
+    fprintf(emit->tables, "%s%d", i ? ", " : "", i + 1);
+  fprintf(emit->tables, "}, .workspace_bytes = %lld,\n  .key = \"%s\"};\n\n",
+          (long long)plan->workspace, plan->key);
   return name;
 }
 
@@ -85,17 +105,41 @@ static const char *matmul_table(Emitter *emit, const Node *node) {
   return name;
 }
 
+/* ---- launches ---- */
+
+static Launch launch_conv(Emitter *emit, const Kernel *kernel, int64_t workspace) {
+  CudaTarget *cuda = cuda_target_of(emit->target);
+  ConvKernel conv = conv_kernel_of(cuda->device, kernel);
+  const Planned *planned = cuda_planned(cuda, kernel_main(kernel), &conv.op);
+  int64_t scratch[CONV_MAX_OPERANDS];
+  Launch launch = {.kind = CUDA_PLAN,
+                   .description = plan_table(emit, planned, conv.n_operands),
+                   .n_operands = conv.n_operands,
+                   .workspace_bytes = planned->plan.workspace};
+  place_scratch(&conv, planned->plan.workspace, scratch);
+  for (int i = 0; i < conv.n_operands; i++)
+    launch.operand[i] = conv.operand[i].value
+                            ? place_of(emit, conv.operand[i].value)
+                            : (CudaPlace){(uint64_t)(workspace + scratch[i]), CUDA_ARENA};
+  return launch;
+}
+
+static Launch launch_matmul(Emitter *emit, const Node *node) {
+  return (Launch){.kind = CUDA_MATMUL,
+                  .description = matmul_table(emit, node),
+                  .n_operands = 3,
+                  .operand = {place_of(emit, node->arg[0]), place_of(emit, node->arg[1]),
+                              place_of(emit, node->result[0])},
+                  .workspace_bytes = MATMUL_WORKSPACE};
+}
+
 void cuda_emit_library(Emitter *emit, const Kernel *kernel, LaunchList *out) {
-  const Node *node = only_node(kernel);
-  bool product = node->op == OP_MATMUL;
-  const int64_t *space = attr_ints(node, ATTR_WORKSPACE, 2);
-  Launch launch = {.kind = product ? CUDA_MATMUL : CUDA_PLAN,
-                   .kernel = kernel->id,
-                   .description = product ? matmul_table(emit, node) : plan_table(emit, node),
-                   .n_operands = 3,
-                   .operand = {place_of(emit, node->arg[0]), place_of(emit, node->arg[1]),
-                               place_of(emit, node->result[0])},
-                   .workspace = space ? space[0] : 0,
-                   .workspace_bytes = space ? space[1] : 0};
+  const Node *main = kernel_main(kernel);
+  const int64_t *space = attr_ints(kernel->node[0], ATTR_WORKSPACE, 2);
+  int64_t workspace = space ? space[0] : 0;
+  Launch launch =
+      main->op == OP_MATMUL ? launch_matmul(emit, main) : launch_conv(emit, kernel, workspace);
+  launch.kernel = kernel->id;
+  launch.workspace = workspace;
   arena_push(emit->arena, out->launch, out->n, out->cap, launch);
 }

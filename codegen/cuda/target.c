@@ -1,5 +1,5 @@
-/* What passes may ask about a GPU. Convolutions are plans of cuDNN, products calls of cublasLt:
- * they take nothing with them, so prologue and epilogue become loops of their own. */
+/* What passes may ask about a GPU. Convolutions are plans of cuDNN, with what conv_kernel.c finds
+ * around them; products are calls of cublasLt, which take nothing with them. */
 #include "codegen/cuda/target.h"
 
 #include "codegen/cuda/cuda.h"
@@ -35,16 +35,25 @@ static PlanText plan(CudaTarget *cuda, const Node *node, const ConvOp *op, const
   return text;
 }
 
-const Planned *cuda_planned(CudaTarget *cuda, const Node *node) {
+const Planned *cuda_planned(CudaTarget *cuda, const Node *node, const ConvOp *op) {
   char key[CONV_KEY_BYTES];
-  ConvOp op = plan_op(node, false);
-  conv_key_print(&op, key);
+  conv_key_print(op, key);
   for (int i = 0; i < cuda->n_planned; i++)
     if (strcmp(cuda->planned[i].plan.key, key) == 0)
       return &cuda->planned[i];
-  Planned planned = {plan(cuda, node, &op, key), cuda->n_planned};
+  Planned planned = {plan(cuda, node, op, key), cuda->n_planned};
   arena_push(cuda->arena, cuda->planned, cuda->n_planned, cuda->cap_planned, planned);
   return &cuda->planned[planned.index];
+}
+
+static int kernel_around(const Target *target, Node *main, Node *const *among, int n,
+                         Node *out[MAX_AROUND]) {
+  out[0] = main;
+  if (op_info[main->op].gen != GEN_CONV)
+    return 1;
+  ConvKernel found = conv_kernel_around(cuda_target_of(target)->device, main, among, n);
+  memcpy(out, found.node, sizeof found.node);
+  return found.n_nodes;
 }
 
 static int64_t workspace(const Target *target, const Kernel *kernel) {

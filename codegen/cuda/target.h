@@ -3,7 +3,7 @@
 #define AMPCC_CODEGEN_CUDA_TARGET_H
 
 #include "codegen/backend.h"
-#include "codegen/cuda/plan.h"
+#include "codegen/cuda/conv_kernel.h"
 
 /* The plan of one convolution; without text and workspace if it was refused. */
 typedef struct Planned {
@@ -43,8 +43,8 @@ typedef struct CudaTarget {
 
 /* Fills what passes ask. */
 void cuda_target_init(CudaTarget *cuda, const char *name);
-/* The plan of a convolution; valid until the next call. */
-const Planned *cuda_planned(CudaTarget *cuda, const Node *node);
+/* The plan of a convolution, which `node` is part of; valid until the next call. */
+const Planned *cuda_planned(CudaTarget *cuda, const Node *node, const ConvOp *op);
 void cuda_refuse(CudaTarget *cuda, const Node *node, const char *op, const char *why);
 static inline CudaTarget *cuda_target_of(const Target *target) {
   return (CudaTarget *)target->context;

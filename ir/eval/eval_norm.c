@@ -21,6 +21,26 @@ void eval_bn_stats(const Node *node, const EvalTensor *a, EvalTensor *r) {
   }
 }
 
+/* r: sum x, sum x*x */
+void eval_bn_sums(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  (void)node;
+  int64_t C = last_dim(a->type);
+  for (int64_t i = 0, n = type_count(a->type); i < n; i++) {
+    r[0].v[i % C] += a->v[i];
+    r[1].v[i % C] += a->v[i] * a->v[i];
+  }
+}
+
+/* a: sum x, sum x*x; r: mean, var */
+void eval_bn_moments(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  double M = (double)attr_int(node, ATTR_COUNT, 1);
+  for (int64_t c = 0, C = type_count(a->type); c < C; c++) {
+    double mean = a[0].v[c] / M, var = a[1].v[c] / M - mean * mean;
+    r[0].v[c] = mean;
+    r[1].v[c] = var < 0 ? 0 : var;
+  }
+}
+
 /* a: x, gamma, beta, mean, var */
 void eval_batch_norm_infer(const Node *node, const EvalTensor *a, EvalTensor *r) {
   int64_t C = last_dim(a->type);

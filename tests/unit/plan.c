@@ -35,10 +35,62 @@ static int64_t some_workspace(const Target *target, const Kernel *kernel) {
   return kernel_main(kernel) ? 100 * kernel->n_nodes : 0;
 }
 
+static bool holds(Node *const *list, int n, const Node *node) {
+  for (int i = 0; i < n; i++)
+    if (list[i] == node)
+      return true;
+  return false;
+}
+
+/* Does it read something of the list, and neither sums nor views of it? */
+static bool goes_on(Node *const *list, int n, const Node *node) {
+  bool reads = false;
+  for (int k = 0; k < node->n_args; k++) {
+    const Value *storage = value_storage(node->arg[k]);
+    bool inside = holds(list, n, storage->node);
+    if (inside && (storage != node->arg[k] || op_info[storage->node->op].gen == GEN_CHANNEL))
+      return false;
+    reads |= inside;
+  }
+  return reads;
+}
+
+/* What makes the first operand, if nobody else reads it, and what may follow behind. */
+static int much(const Target *target, Node *main, Node *const *among, int n,
+                Node *out[MAX_AROUND]) {
+  int count = 0;
+  (void)target;
+  out[count++] = main;
+  for (Value *v = main->arg[0]; v->n_uses == 1 && op_info[v->node->op].gen == GEN_POINT &&
+                                holds(among, n, v->node) && count < 3;
+       v = v->node->arg[0])
+    out[count++] = v->node;
+  for (int i = 0; i < n && count < MAX_AROUND; i++) {
+    GenClass gen = op_info[among[i]->op].gen;
+    if ((gen == GEN_POINT || gen == GEN_CHANNEL) && !holds(out, count, among[i]) &&
+        goes_on(out, count, among[i]))
+      out[count++] = among[i];
+  }
+  return count;
+}
+
 static const Target targets[] = {
-    {"plain", 64, LAYOUT_NHWC, never, never, always, some_workspace, NULL},
-    {"single", 16, LAYOUT_NHWC, never, never, never, some_workspace, NULL},
-    {"greedy", 64, LAYOUT_NHWC, always, always, always, some_workspace, NULL},
+    {.name = "plain",
+     .align = 64,
+     .activations = LAYOUT_NHWC,
+     .fuses = always,
+     .workspace = some_workspace},
+    {.name = "single",
+     .align = 16,
+     .activations = LAYOUT_NHWC,
+     .fuses = never,
+     .workspace = some_workspace},
+    {.name = "greedy",
+     .align = 64,
+     .activations = LAYOUT_NHWC,
+     .kernel_around = much,
+     .fuses = always,
+     .workspace = some_workspace},
 };
 enum { N_TARGETS = (int)(sizeof targets / sizeof targets[0]) };
 

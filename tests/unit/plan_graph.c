@@ -51,6 +51,7 @@ static const Rule rules[] = {
     {OP_BIAS_ADD, {FULL, VECTOR}, 2, FULL, 1},
     {OP_BN_STATS, {FULL}, 1, VECTOR, 2},
     {OP_BN_GRAD_STATS, {FULL, FULL, VECTOR}, 3, VECTOR, 2},
+    {OP_BN_SUMS, {FULL}, 1, VECTOR, 2},
     {OP_BIAS_GRAD, {FULL}, 1, VECTOR, 1},
     {OP_BN_FOLD, {VECTOR, VECTOR, VECTOR, VECTOR}, 4, VECTOR, 2},
     {OP_EMA, {VECTOR, VECTOR, SCALAR}, 3, VECTOR, 1},

@@ -1,0 +1,28 @@
+/* A convolution and what runs with it, as one plan of cuDNN: a form of conv_forms.def read off the
+ * nodes of a graph. */
+#ifndef AMPCC_CODEGEN_CUDA_CONV_KERNEL_H
+#define AMPCC_CODEGEN_CUDA_CONV_KERNEL_H
+
+#include "codegen/cuda/plan.h"
+#include "ir/kernel.h"
+#include "passes/target.h"
+
+typedef struct ConvOperand {
+  const Value *value; /* NULL: what nobody reads */
+  int64_t scratch;    /* its bytes then, in the workspace behind cuDNN's own */
+} ConvOperand;
+
+typedef struct ConvKernel {
+  ConvOp op;
+  int n_nodes, n_operands;
+  Node *node[MAX_AROUND]; /* in any order */
+  ConvOperand operand[CONV_MAX_OPERANDS];
+} ConvKernel;
+
+/* The largest form that the device has a plan for whose nodes are `among` the n given; the plain
+ * convolution if there is no other. Reads counts of uses: the graph must be swept. */
+ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *among, int n);
+/* A whole kernel of the graph. */
+ConvKernel conv_kernel_of(const Device *device, const Kernel *kernel);
+
+#endif

@@ -14,10 +14,12 @@ struct Target {
   int64_t align;      /* of every offset in arena and state block, bytes */
   int64_t memory;     /* bytes for state and arena together; 0: whatever it takes */
   Layout activations; /* the physical layout of rank-4 activations */
-  /* Can `main` (a CONV, MATMUL, POOL node) run as one kernel with the node in front (of GEN_POINT,
-   * reading or feeding it) as prologue or epilogue? A form that a target lacks is split, never
-   * approximated. NULL: no node may. */
-  TakesFn *takes_prologue, *takes_epilogue;
+  /* The nodes `among` the n given that run as one kernel with `main` (a CONV, MATMUL, POOL node),
+   * itself one of them, in any order; returns how many, 1 if it runs alone. None may read another
+   * through a view; results of theirs that others read are stored. A form that a target lacks is
+   * split, never approximated. NULL: all main ops run alone. */
+  int (*kernel_around)(const Target *target, Node *main, Node *const *among, int n,
+                       Node *out[MAX_AROUND]);
   /* May `a` and `b` (no main ops) share one loop? Called for every pair that a kernel would join.
    */
   bool (*fuses)(const Node *a, const Node *b);

@@ -67,6 +67,7 @@ void cuda_target_init(CudaTarget *cuda, const char *name) {
                           .align = ALIGN,
                           .memory = cuda->device->bytes - RESERVED,
                           .activations = LAYOUT_NHWC,
+                          .kernel_around = kernel_around,
                           .fuses = loop_fuses,
                           .workspace = workspace,
                           .context = cuda};

@@ -42,6 +42,9 @@ typedef struct ProgramPart {
 typedef struct CudaOptions {
   const char *cuda_path, *cache_dir;
   bool ptx;
+  const struct Tuning *tuning; /* codegen/cuda/tuning.h: --tuning-db; NULL: none */
+  bool require_tuned;          /* a plan that it has no choice of is an error */
+  bool quiet;                  /* no note of such plans */
 } CudaOptions;
 struct Device;                      /* codegen/cuda/device.h */
 extern const bool codegen_has_cuda; /* false: backend_cuda always gives NULL */

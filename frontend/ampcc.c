@@ -128,7 +128,8 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
 static int compile(Arena *arena, Options *options) {
   Diag diag = {.out = stderr, .warn = options->warn};
   PartList *parts = arena_new_of(arena, PartList);
-  int status = load_rules(arena, options, &diag) ? parts_open(arena, options, parts) : EXIT_INPUT;
+  int status =
+      load_rules(arena, options, &diag) ? parts_open(arena, options, parts, &diag) : EXIT_INPUT;
   if (!status)
     status = parts_compile(arena, options, parts, &diag);
   if (!status && options->text[OPT_time_report]) {

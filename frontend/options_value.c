@@ -157,12 +157,19 @@ static bool read_targets(Arena *arena, Options *options) {
 
 /* Which targets go with what comes out. */
 static bool check_targets(const Options *options) {
+  static const OptionId for_gpus[] = {OPT_tuning_db, OPT_require_tuned};
   const TargetList *targets = &options->targets;
   bool cpu = !targets->device[targets->n - 1];
   if (targets->n > 1 && options->emit != EMIT_EXE && options->emit != EMIT_OBJ) {
     fputs("ampcc: --target: one at a time, but for programs and objects\n", stderr);
     return false;
   }
+  for (int i = 0; i < 2; i++)
+    if (options->text[for_gpus[i]] && !targets->device[0] && options_need_plan(options)) {
+      fprintf(stderr, "ampcc: --%s is for GPUs: name one with --target=cuda:...\n",
+              option_info[for_gpus[i]].flag);
+      return false;
+    }
   if (emits_kernels(options->emit) && cpu) {
     fprintf(stderr, "ampcc: --emit=%s is for GPUs: name one with --target=cuda:...\n",
             options->text[OPT_emit]);

@@ -1,5 +1,6 @@
 #include "frontend/parts.h"
 
+#include "codegen/cuda/tuning.h"
 #include "frontend/load.h"
 #include "frontend/reproducer.h"
 
@@ -16,21 +17,40 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static const Backend *open_backend(Arena *arena, const Options *options, int i,
-                                   const char **error) {
+/* The files of --tuning-db. */
+static bool read_tuning(Arena *arena, const Options *options, Tuning *out, Diag *diag) {
+  bool good = true;
+  for (const char *list = options->text[OPT_tuning_db]; list && *list;) {
+    size_t n = strcspn(list, ",");
+    const char *path = arena_strdup(arena, list, n);
+    const char *text = text_read(arena, path, diag);
+    good = text && tuning_parse(arena, path, text, out, diag) && good;
+    list += n + (list[n] == ',');
+  }
+  return good;
+}
+
+static const Backend *open_backend(Arena *arena, const Options *options, const Tuning *tuning,
+                                   int i, const char **error) {
   const Device *device = options->targets.device[i];
   CudaOptions cuda = {.cuda_path = options->text[OPT_cuda_path],
                       .cache_dir = options->text[OPT_cache_dir],
-                      .ptx = i == 0}; /* the newest also stands for all that are newer */
+                      .ptx = i == 0, /* the newest also stands for all that are newer */
+                      .tuning = tuning,
+                      .require_tuned = options->text[OPT_require_tuned] != NULL,
+                      .quiet = options->text[OPT_quiet] != NULL};
   return device ? backend_cuda(arena, device, &cuda, error) : &backend_cpu;
 }
 
-int parts_open(Arena *arena, const Options *options, PartList *out) {
+int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) {
+  Tuning *tuning = arena_new_of(arena, Tuning);
   *out = (PartList){0};
+  if (!read_tuning(arena, options, tuning, diag))
+    return INPUT;
   const char *missing = NULL;
   for (int i = 0; i < options->targets.n; i++) {
     const char *error = NULL;
-    const Backend *backend = open_backend(arena, options, i, &error);
+    const Backend *backend = open_backend(arena, options, tuning, i, &error);
     if (!backend && options->text[OPT_target]) {
       fprintf(stderr, "ampcc: %s\n", error);
       return ENVIRONMENT;

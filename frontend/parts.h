@@ -12,9 +12,10 @@ typedef struct PartList {
   double load_seconds; /* of all */
 } PartList;
 
-/* Finds what each target needs; opens no library yet. Without it: 3 after one line on stderr if
- * --target named the GPUs, else a line that they are left out. */
-int parts_open(Arena *arena, const Options *options, PartList *out);
+/* Reads --tuning-db and finds what each target needs; opens no library yet. An exit status; what a
+ * GPU needs and lacks is 3 after one line on stderr if --target named it, else a line that it is
+ * left out. */
+int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag);
 /* Loads the model and runs the passes for each. An exit status. What concerns the model is reported
  * for the first part alone. */
 int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *diag);

@@ -152,6 +152,10 @@ typedef struct AmprtDevice {
    * seconds[i] (NULL: not wanted) is added what kernel first + i took. */
   int (*kernels)(int graph, int first, int past, double *seconds);
   const char *(*error)(void); /* NULL: nothing has failed */
+  /* Times what the compiler left to choose among, in place of all else: a table on standard output
+   * (`quiet`: its last line alone), and the choices as text for `ampcc --tuning-db`, to be freed.
+   * NULL: failed. */
+  char *(*tune)(int quiet);
 } AmprtDevice;
 
 struct AmprtProgram {

@@ -178,6 +178,8 @@ static AmprtStatus evaluate_only(AmprtSession *session, AmprtError *error) {
 }
 
 static AmprtStatus run(AmprtSession *session, int *stopped, AmprtError *error) {
+  if (*session->options.tune)
+    return amprt_tune(session, session->options.tune, error);
   AmprtStatus status = session_open(session, error);
   if (!status)
     status = open_log(session, error);

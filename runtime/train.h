@@ -51,4 +51,7 @@ AmprtStatus amprt_reproducer_save(const AmprtSession *session, const AmprtBatch 
  * finite (which is AMPRT_INPUT), or with --dump-step writes its tensors. */
 AmprtStatus amprt_reproduce(AmprtSession *session, const char *path, AmprtError *error);
 
+/* tune.c: --tune, in place of everything else. */
+AmprtStatus amprt_tune(AmprtSession *session, const char *path, AmprtError *error);
+
 #endif

@@ -117,6 +117,38 @@ static bool write_kernels(const Backend *backend, const char *text, TextForm for
   return true;
 }
 
+/* ---- plans that are not as timed ---- */
+
+static bool is_missed(const CudaTarget *cuda, int i) {
+  return cuda->planned[i].plan.json && !cuda->planned[i].plan.tuned;
+}
+
+static void note_missed(const CudaTarget *cuda, int missed, Diag *diag) {
+  int version = cuda->toolkit->cudnn_version;
+  if (tuning_covers(cuda->tuning, cuda->device->capability, version))
+    diag_note(diag, (SrcLoc){0}, "%s: %d of %d plans are as timed, the others in cuDNN's own order",
+              cuda->target.name, cuda->n_planned - missed, cuda->n_planned);
+  else
+    diag_note(diag, (SrcLoc){0}, "%s: no file of --tuning-db is of sm_%d and cuDNN %d.%d.%d",
+              cuda->target.name, cuda->device->capability, version / 10000, version % 10000 / 100,
+              version % 100);
+}
+
+/* An error each if they must be, else one note for all. How many errors. */
+static int report_missed(const CudaTarget *cuda, Diag *diag) {
+  int missed = 0;
+  for (int i = 0; i < cuda->n_planned; i++)
+    missed += is_missed(cuda, i);
+  if (missed && !cuda->quiet)
+    note_missed(cuda, missed, diag);
+  for (int i = 0; i < cuda->n_planned && cuda->require_tuned; i++)
+    if (is_missed(cuda, i))
+      diag_error(diag, (SrcLoc){0}, DIAG_NOT_TUNED,
+                 "%s: no file of --tuning-db has a choice for %s", cuda->target.name,
+                 cuda->planned[i].plan.key);
+  return cuda->require_tuned ? missed : 0;
+}
+
 static int report(const Backend *backend, Diag *diag) {
   const CudaTarget *cuda = cuda_target_of(backend->target);
   if (cuda->failure) {
@@ -126,7 +158,8 @@ static int report(const Backend *backend, Diag *diag) {
   for (int i = 0; i < cuda->n_refusals; i++)
     diag_error(diag, cuda->refusal[i].loc, DIAG_TARGET, "%s cannot run `%s`: %s",
                backend->target->name, cuda->refusal[i].op, cuda->refusal[i].why);
-  return cuda->n_refusals ? INPUT : 0;
+  bool wanted = cuda->tuning->n > 0 || cuda->require_tuned;
+  return cuda->n_refusals + (wanted ? report_missed(cuda, diag) : 0) ? INPUT : 0;
 }
 
 /* ---- objects ---- */
@@ -159,13 +192,17 @@ const bool codegen_has_cuda = true;
 
 const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOptions *options,
                             const char **error) {
+  static const Tuning no_tuning;
   char text[TOOLKIT_ERROR];
   CudaTarget *cuda = arena_new_of(arena, CudaTarget);
   *cuda = (CudaTarget){.arena = arena,
                        .device = device,
                        .cache = cache_folder(arena, options->cache_dir),
                        .toolkit = toolkit_find(arena, options->cuda_path, text),
-                       .with_ptx = options->ptx};
+                       .with_ptx = options->ptx,
+                       .tuning = options->tuning ? options->tuning : &no_tuning,
+                       .quiet = options->quiet,
+                       .require_tuned = options->require_tuned};
   *error = cuda->toolkit ? NULL : arena_strdup(arena, text, strlen(text));
   if (!cuda->toolkit)
     return NULL;

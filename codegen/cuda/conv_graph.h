@@ -39,9 +39,10 @@ void conv_plan_free(const CudnnApi *api, ConvPlan *plan);
  * there is none. */
 int64_t conv_plan_json(const CudnnApi *api, CudnnObject plan, char *to, int64_t size);
 int64_t conv_device_json(const CudnnApi *api, CudnnObject device, char *to, int64_t size);
-/* Where the description of the device stands in a plan's text, braces included: cuDNN refuses a
- * plan whose driver or clock differ, so a program puts its own device's in the place. False if
- * there is none. */
-bool conv_json_profile(const char *json, size_t bytes, size_t *from, size_t *past);
+/* Where an object stands in a plan's text, braces included; false if there is none of that name.
+ * "GPUProfile", the device: cuDNN refuses a plan whose driver or clock differ, so a program puts
+ * its own device's in the place. "engine", with its knobs: all that differs between plans of one
+ * key. */
+bool conv_json_object(const char *json, size_t bytes, const char *name, size_t *from, size_t *past);
 
 #endif

@@ -211,18 +211,23 @@ int64_t conv_device_json(const CudnnApi *api, CudnnObject device, char *to, int6
   return read_text(api, device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, to, size);
 }
 
-bool conv_json_profile(const char *json, size_t bytes, size_t *from, size_t *past) {
-  static const char name[] = "\"GPUProfile\":{";
-  const size_t len = sizeof name - 1;
-  for (size_t i = 0; i + len <= bytes; i++) {
-    if (memcmp(json + i, name, len) != 0)
+bool conv_json_object(const char *json, size_t bytes, const char *name, size_t *from,
+                      size_t *past) {
+  const size_t len = strlen(name);
+  int depth = 0;
+  for (size_t i = 0; i + len + 4 <= bytes; i++) {
+    if (json[i] != '"' || memcmp(json + i + 1, name, len) != 0 ||
+        memcmp(json + i + 1 + len, "\":{", 3) != 0)
       continue;
-    const char *end = memchr(json + i + len, '}', bytes - i - len); /* it holds no other object */
-    if (!end)
-      return false;
-    *from = i + len - 1;
-    *past = (size_t)(end - json) + 1;
-    return true;
+    *from = i + len + 3;
+    for (size_t at = *from; at < bytes; at++) { /* no string in it has a brace */
+      depth += (json[at] == '{') - (json[at] == '}');
+      if (depth == 0) {
+        *past = at + 1;
+        return true;
+      }
+    }
+    return false;
   }
   return false;
 }

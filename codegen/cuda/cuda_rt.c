@@ -91,6 +91,10 @@ static int device_kernels(int graph, int first, int past, double *seconds) {
                                  : run_kernels(graph, first, past);
 }
 
+static char *device_tune(int quiet) {
+  return cuda_rt_tune(stream, quiet);
+}
+
 const AmprtDevice cuda_device = {
     .open = device_open,
     .close = device_close,
@@ -100,5 +104,6 @@ const AmprtDevice cuda_device = {
     .watch = cuda_rt_watch,
     .collect = cuda_rt_collect,
     .kernels = device_kernels,
+    .tune = device_tune,
     .error = cuda_rt_error,
 };

@@ -37,6 +37,8 @@ typedef struct CudaPlan {
   uint64_t workspace_bytes;
   const char *key; /* the op in words, e.g. "conv2d f16 n256 h56 w56 c64 k64 r3 s3 u1 p1": for
                       messages, and all that re-planning needs */
+  const char *const *candidate; /* what else its "engine" may be: for --tune. Its own among them */
+  int32_t n_candidates;
 } CudaPlan;
 
 /* out[rows, columns] = op(a) * op(b), row-major, through cublasLt; computed in f32. */

@@ -59,10 +59,15 @@ const CudaRun *cuda_rt_run(void);
 /* cuda_rt_plan.c */
 int cuda_rt_plans_open(cudaStream_t stream, bool strict); /* all that the part's launches need */
 void cuda_rt_plans_close(void);
-/* Its operands' addresses as cuDNN wants them; NULL: failed. The launch's to keep. */
-CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch);
+/* Its operands' addresses as cuDNN wants them; `workspace` NULL: as planned. NULL: failed. */
+CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch, void *workspace);
 int cuda_rt_plan_run(const CudaPlan *plan, CudnnObject pack);
-void cuda_rt_pack_free(CudnnObject pack);
+/* For cuda_rt_tune.c: the plan with another of its candidates as engine (NULL: its own); NULL with
+ * the reason in `why`. Its workspace in bytes; a run of it, NULL or why not. */
+CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *why, size_t size);
+int64_t cuda_rt_plan_workspace(CudnnObject plan);
+const char *cuda_rt_plan_execute(CudnnObject plan, CudnnObject pack);
+void cuda_rt_cudnn_free(CudnnObject object); /* a plan or its operands; NULL is fine */
 
 /* cuda_rt_matmul.c */
 typedef struct CudaProduct {
@@ -80,6 +85,9 @@ void cuda_rt_product_free(CudaProduct *product);
 int cuda_rt_launches_open(void);
 void cuda_rt_launches_close(void);
 int cuda_rt_launch(int graph, int first, int past, cudaStream_t stream);
+
+/* cuda_rt_tune.c: AmprtDevice.tune */
+char *cuda_rt_tune(cudaStream_t stream, bool quiet);
 
 /* cuda_rt_step.c: whole graphs. */
 int cuda_rt_steps_open(cudaStream_t stream);

@@ -45,7 +45,7 @@ static int open_one(int graph, const CudaLaunch *launch, Ready *to) {
   case CUDA_KERNEL:
     return open_kernel(graph, launch, to);
   case CUDA_PLAN:
-    to->pack = cuda_rt_plan_pack(launch);
+    to->pack = cuda_rt_plan_pack(launch, NULL);
     return to->pack ? 0 : -1;
   case CUDA_MATMUL:
     return cuda_rt_product_make(launch, &to->product);
@@ -91,7 +91,7 @@ void cuda_rt_launches_close(void) {
   const CudaPart *part = cuda_rt_found.part;
   for (int g = 0; ready && g < part->n_graphs; g++) {
     for (int i = 0; ready[g] && i < part->graph[g].n_launches; i++) {
-      cuda_rt_pack_free(ready[g][i].pack);
+      cuda_rt_cudnn_free(ready[g][i].pack);
       cuda_rt_product_free(&ready[g][i].product);
     }
     free(ready[g]);

@@ -43,32 +43,48 @@ static CudnnObject load(const char *json, size_t bytes, char *why, size_t size) 
   return draft.failed ? NULL : plan;
 }
 
-static int64_t workspace_of(CudnnObject plan) {
+int64_t cuda_rt_plan_workspace(CudnnObject plan) {
   int64_t bytes = INT64_MAX, n = 0;
   api->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
                                 &n, &bytes);
   return bytes;
 }
 
-/* cuDNN compares the device that a plan was made for with the one that is here, driver and all,
- * although plans depend on the capability alone (cudnn-aot.md 3.2): this one takes its place. */
-static CudnnObject load_spliced(const CudaPlan *plan, char *why, size_t size) {
-  size_t from, past, length = strlen(profile);
-  if (!conv_json_profile(plan->json, plan->json_bytes, &from, &past))
+/* The text with another object in the place of that of this name; NULL with the reason in `why`. */
+static char *replaced(const char *json, size_t bytes, const char *name, const char *with, char *why,
+                      size_t size) {
+  size_t from, past, length = strlen(with);
+  if (!conv_json_object(json, bytes, name, &from, &past))
     return snprintf(why, size, "it is damaged"), NULL;
-  size_t bytes = plan->json_bytes - (past - from) + length;
-  char *text = malloc(bytes + 1);
+  char *text = malloc(bytes - (past - from) + length + 1);
   if (!text)
     return snprintf(why, size, "no memory for it"), NULL;
-  memcpy(text, plan->json, from);
-  memcpy(text + from, profile, length);
-  memcpy(text + from + length, plan->json + past, plan->json_bytes - past);
-  text[bytes] = '\0';
-  CudnnObject object = load(text, bytes, why, size);
+  memcpy(text, json, from);
+  memcpy(text + from, with, length);
+  memcpy(text + from + length, json + past, bytes - past);
+  text[bytes - (past - from) + length] = '\0';
+  return text;
+}
+
+/* cuDNN compares the device that a plan was made for with the one that is here, driver and all,
+ * although plans depend on the capability alone (cudnn-aot.md 3.2): this one takes its place. */
+CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *why, size_t size) {
+  char *text = replaced(plan->json, plan->json_bytes, "GPUProfile", profile, why, size);
+  if (text && engine) {
+    char *own = text;
+    text = replaced(own, strlen(own), "engine", engine, why, size);
+    free(own);
+  }
+  CudnnObject object = text ? load(text, strlen(text), why, size) : NULL;
   free(text);
-  if (object && workspace_of(object) > (int64_t)plan->workspace_bytes) {
+  return object;
+}
+
+static CudnnObject load_own(const CudaPlan *plan, char *why, size_t size) {
+  CudnnObject object = cuda_rt_plan_load(plan, NULL, why, size);
+  if (object && cuda_rt_plan_workspace(object) > (int64_t)plan->workspace_bytes) {
     snprintf(why, size, "it wants more workspace than was planned");
-    api->cudnnBackendDestroyDescriptor(object);
+    cuda_rt_cudnn_free(object);
     object = NULL;
   }
   return object;
@@ -116,7 +132,7 @@ static int open_plan(const CudaPlan *plan, bool strict) {
   Loaded *to = &loaded[n_loaded];
   *to = (Loaded){.plan = plan};
   if (found->capability == found->part->capability)
-    to->object = load_spliced(plan, refused, sizeof refused);
+    to->object = load_own(plan, refused, sizeof refused);
   else
     snprintf(refused, sizeof refused, "made for compute capability %d.%d, this is %d.%d",
              found->part->capability / 10, found->part->capability % 10, found->capability / 10,
@@ -133,7 +149,7 @@ static int open_plan(const CudaPlan *plan, bool strict) {
     return cuda_rt_fail("cuDNN refuses the plan of %s (%s) and has no other (%s)", plan->key,
                         refused, why);
   n_loaded++;
-  int64_t workspace = workspace_of(to->object);
+  int64_t workspace = cuda_rt_plan_workspace(to->object);
   to->spares = workspace > (int64_t)plan->workspace_bytes;
   if (to->spares && workspace > spare_bytes)
     spare_bytes = workspace;
@@ -207,12 +223,12 @@ void cuda_rt_plans_close(void) {
   n_loaded = n_anew = 0;
 }
 
-CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch) {
+CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch, void *workspace) {
   Draft draft = {.api = api};
   const CudaPlan *plan = launch->plan;
-  void *at[CUDA_MAX_OPERANDS], *workspace = cuda_rt_at(CUDA_ARENA, launch->workspace);
-  if (find_loaded(plan)->spares)
-    workspace = spare;
+  void *at[CUDA_MAX_OPERANDS];
+  if (!workspace)
+    workspace = find_loaded(plan)->spares ? spare : cuda_rt_at(CUDA_ARENA, launch->workspace);
   for (int i = 0; i < plan->n_operands; i++)
     at[i] = cuda_rt_at(launch->operand[i].block, launch->operand[i].at);
   CudnnObject pack = draft_new(&draft, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
@@ -230,14 +246,17 @@ CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch) {
   return draft.failed ? NULL : pack;
 }
 
-int cuda_rt_plan_run(const CudaPlan *plan, CudnnObject pack) {
-  cudnnStatus_t status = api->cudnnBackendExecute(handle, find_loaded(plan)->object, pack);
-  if (status == CUDNN_STATUS_SUCCESS)
-    return 0;
-  return cuda_rt_fail("cuDNN failed in %s: %s", plan->key, api->cudnnGetErrorString(status));
+const char *cuda_rt_plan_execute(CudnnObject plan, CudnnObject pack) {
+  cudnnStatus_t status = api->cudnnBackendExecute(handle, plan, pack);
+  return status == CUDNN_STATUS_SUCCESS ? NULL : api->cudnnGetErrorString(status);
 }
 
-void cuda_rt_pack_free(CudnnObject pack) {
-  if (pack)
-    api->cudnnBackendDestroyDescriptor(pack);
+int cuda_rt_plan_run(const CudaPlan *plan, CudnnObject pack) {
+  const char *why = cuda_rt_plan_execute(find_loaded(plan)->object, pack);
+  return why ? cuda_rt_fail("cuDNN failed in %s: %s", plan->key, why) : 0;
+}
+
+void cuda_rt_cudnn_free(CudnnObject object) {
+  if (object)
+    api->cudnnBackendDestroyDescriptor(object);
 }

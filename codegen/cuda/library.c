@@ -78,14 +78,22 @@ static const char *plan_table(Emitter *emit, const Planned *planned, int n_opera
   if (!table_intern(emit, name))
     return name;
   CHECK(plan->json, "no plan of %s", plan->key);
+  fprintf(emit->tables, "static const char *const candidates_%d[] = {", planned->index);
+  for (int i = 0; i < plan->n_candidates; i++) {
+    fputs(i ? ",\n  " : "\n  ", emit->tables);
+    cstring_write(emit->tables, plan->candidate[i]);
+  }
+  fputs("};\n", emit->tables);
   fprintf(emit->tables, "static const CudaPlan %s = {\n  .json = ", name);
   cstring_write(emit->tables, plan->json);
   fprintf(emit->tables, ",\n  .json_bytes = %zu, .n_operands = %d, .uid = {", plan->json_bytes,
           n_operands);
   for (int i = 0; i < n_operands; i++)
     fprintf(emit->tables, "%s%d", i ? ", " : "", i + 1);
-  fprintf(emit->tables, "}, .workspace_bytes = %lld,\n  .key = \"%s\"};\n\n",
-          (long long)plan->workspace, plan->key);
+  fprintf(emit->tables,
+          "}, .workspace_bytes = %lld,\n  .key = \"%s\", .candidate = candidates_%d, .n_candidates "
+          "= %d};\n\n",
+          (long long)plan->workspace, plan->key, planned->index, plan->n_candidates);
   return name;
 }
 

@@ -163,3 +163,27 @@ bool plan_make(Toolkit *toolkit, const char *cache, Arena *arena, const ConvOp *
                const Device *device, PlanText *out, char error[TOOLKIT_ERROR]) {
   return plan_list(toolkit, cache, arena, op, device, out, 1, error) == 1;
 }
+
+static const char *engine_of(Arena *arena, const PlanText *plan) {
+  size_t from, past;
+  CHECK(conv_json_object(plan->json, plan->json_bytes, "engine", &from, &past),
+        "the plan of %s names no engine", plan->key);
+  return arena_strdup(arena, plan->json + from, past - from);
+}
+
+PlanText plan_choose(Arena *arena, const PlanText *list, int n, const char *engine) {
+  const char **candidate = arena_alloc(arena, (size_t)n * sizeof *candidate);
+  int best = 0;
+  bool tuned = false;
+  for (int i = 0; i < n; i++) {
+    candidate[i] = engine_of(arena, &list[i]);
+    if (engine && strcmp(candidate[i], engine) == 0)
+      best = i, tuned = true;
+  }
+  PlanText plan = list[best];
+  plan.json = arena_strdup(arena, plan.json, plan.json_bytes); /* others follow in a list's text */
+  plan.candidate = candidate;
+  plan.n_candidates = n;
+  plan.tuned = tuned;
+  return plan;
+}

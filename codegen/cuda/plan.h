@@ -11,7 +11,13 @@ typedef struct PlanText { /* all of CudaPlan, and what the choice was */
   size_t json_bytes;
   int64_t workspace, engine;
   uint32_t notes; /* bit i: numerical note i of cuDNN; bit 0: tensor cores */
+  /* plan_choose: engines of all that there were, with their knobs, as JSON */
+  const char *const *candidate;
+  int n_candidates;
+  bool tuned; /* it is the one that was asked for */
 } PlanText;
+
+enum { PLAN_CANDIDATES = 12 }; /* that a program holds of each plan for --tune */
 
 /* What a conv2d, conv2d_dgrad or conv2d_wgrad node computes; operands in the order of its args,
  * then its result. */
@@ -30,5 +36,8 @@ int plan_list(Toolkit *toolkit, const char *cache, Arena *arena, const ConvOp *o
 /* The best one. */
 bool plan_make(Toolkit *toolkit, const char *cache, Arena *arena, const ConvOp *op,
                const Device *device, PlanText *out, char error[TOOLKIT_ERROR]);
+/* Of a list that is not empty the one whose engine, as JSON without blanks, is `engine`; the first
+ * if none is or it is NULL. With the list as its candidates. */
+PlanText plan_choose(Arena *arena, const PlanText *list, int n, const char *engine);
 
 #endif

@@ -24,10 +24,14 @@ void cuda_refuse(CudaTarget *cuda, const Node *node, const char *op, const char 
 
 static PlanText plan(CudaTarget *cuda, const Node *node, const ConvOp *op, const char *key) {
   char error[TOOLKIT_ERROR] = "";
-  PlanText text;
-  if (plan_make(cuda->toolkit, cuda->cache, cuda->arena, op, cuda->device, &text, error))
-    return text;
-  text = (PlanText){.key = arena_strdup(cuda->arena, key, strlen(key))};
+  PlanText list[PLAN_CANDIDATES];
+  int n = plan_list(cuda->toolkit, cuda->cache, cuda->arena, op, cuda->device, list,
+                    PLAN_CANDIDATES, error);
+  if (n > 0)
+    return plan_choose(
+        cuda->arena, list, n,
+        tuning_find(cuda->tuning, cuda->device->capability, cuda->toolkit->cudnn_version, key));
+  PlanText text = {.key = arena_strdup(cuda->arena, key, strlen(key))};
   if (cuda->toolkit->cudnn_version)
     cuda_refuse(cuda, node, text.key, error);
   else if (!cuda->failure)

@@ -4,6 +4,7 @@
 
 #include "codegen/backend.h"
 #include "codegen/cuda/conv_kernel.h"
+#include "codegen/cuda/tuning.h"
 
 /* The plan of one convolution; without text and workspace if it was refused. */
 typedef struct Planned {
@@ -30,10 +31,12 @@ typedef struct CudaTarget {
   Arena *arena;
   const Device *device;
   Toolkit *toolkit;
-  const char *cache;   /* folder, or NULL */
-  bool with_ptx;       /* the image also serves newer GPUs */
-  const char *failure; /* the first of a library that cannot be opened; NULL: none */
-  Planned *planned;    /* by key, once */
+  const char *cache; /* folder, or NULL */
+  bool with_ptx;     /* the image also serves newer GPUs */
+  const Tuning *tuning;
+  bool require_tuned, quiet; /* of CudaOptions */
+  const char *failure;       /* the first of a library that cannot be opened; NULL: none */
+  Planned *planned;          /* by key, once */
   int n_planned, cap_planned;
   Refusal *refusal;
   int n_refusals, cap_refusals;

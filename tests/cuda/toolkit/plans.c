@@ -47,7 +47,7 @@ static bool loads_elsewhere(const PlanText *plan, const Device *device) {
   char *profile = arena_printf(arena, "%s", device_json(arena, &other));
   char *driver = strstr(profile, "\"driverVer\":13000");
   memcpy(driver, "\"driverVer\":14321", strlen("\"driverVer\":14321"));
-  if (!conv_json_profile(plan->json, plan->json_bytes, &from, &past))
+  if (!conv_json_object(plan->json, plan->json_bytes, "GPUProfile", &from, &past))
     fail_msg("no GPUProfile in %s", plan->key);
   const char *json = arena_printf(arena, "%.*s%s%.*s", (int)from, plan->json, profile,
                                   (int)(plan->json_bytes - past), plan->json + past);

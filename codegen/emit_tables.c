@@ -67,10 +67,10 @@ static Address address_of(const Graph *graph, const Value *value) {
 }
 
 static void write_port(const char *name, TensorType type, Address address, bool scaled, int after,
-                       FILE *out) {
+                       bool pixels, FILE *out) {
   fputs("  {.name = ", out);
   cstring_write(out, name);
-  fputs(", ", out);
+  fputs(pixels ? ", .pixels = 1, " : ", ", out);
   ctype_write(type, out);
   fprintf(out, ", .in_state = %d, .scaled = %d, .at = %lld, .after = %d},\n", address.in_state,
           scaled, (long long)address.at, after);
@@ -87,7 +87,7 @@ static int write_ports(const GraphCode *code, OpKind op, FILE *out) {
     Address address = address_of(code->graph, value);
     CHECK(address.found, "`%s` of @%s has no place", name, code->graph->name);
     write_port(name, value->type, address, false, kernel_of(value_storage((Value *)value)->node),
-               out);
+               attr_int(node, ATTR_PIXELS, 0), out);
     n++;
   }
   return n;
@@ -117,7 +117,7 @@ static int write_taps(Arena *arena, const GraphCode *code, FILE *out) {
     if (!address.found)
       continue; /* lives inside its kernel only */
     write_port(arena_printf(arena, "%s.grad", param), gradient->type, address, scaled,
-               kernel_of(value_storage((Value *)gradient)->node), out);
+               kernel_of(value_storage((Value *)gradient)->node), false, out);
     n++;
   }
   return n;

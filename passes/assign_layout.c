@@ -3,10 +3,15 @@
  *   before   %y = conv2d %x, %w {..} : f32[8,32,32,16]
  *   after    %y = conv2d %x, %w {..} : f32[8,32,32,16]@nhwc
  *
- * Today that is one question: is a rank-4 value an image, then it has the layout that the target
- * asks for, or a filter, then it stays K,R,S,C. Blocked layouts and the reorders between them will
- * be decided here. Rank 4 alone does not tell: gradients and slots of filters are rank 4 too.
- * Tests: tests/passes/assign_layout.amp */
+ * and say which input a device can make of bytes, one per element: the image, in any float type.
+ *
+ *   before   %x = input {name="image"} : f16[8,32,32,3]
+ *   after    %x = input {name="image", pixels=1} : f16[8,32,32,3]@nhwc
+ *
+ * Today the first is one question: is a rank-4 value an image, then it has the layout that the
+ * target asks for, or a filter, then it stays K,R,S,C. Blocked layouts and the reorders between
+ * them will be decided here. Rank 4 alone does not tell: gradients and slots of filters are rank 4
+ * too. Tests: tests/passes/assign_layout.amp */
 #include "passes/pass.h"
 
 #include <string.h>
@@ -58,6 +63,18 @@ static bool assign(Value *value, Layout layout) {
   return changed;
 }
 
+/* The runtime has bytes for one input only. */
+static bool assign_pixels(Graph *graph, Node *node) {
+  if (node->op != OP_INPUT || strcmp(attr_str(node, ATTR_NAME, ""), "image") != 0 ||
+      attr_int(node, ATTR_PIXELS, 0))
+    return false;
+  DType dtype = node->result[0]->type.dtype;
+  bool fits = is_image(node->result[0]) && (dtype == DT_F32 || dtype_info[dtype].low);
+  if (fits)
+    attr_set_int(graph, node, ATTR_PIXELS, 1);
+  return fits;
+}
+
 bool pass_assign_layout(PassContext *context, Graph *graph) {
   const Target *target = context->target;
   bool changed = false;
@@ -70,6 +87,7 @@ bool pass_assign_layout(PassContext *context, Graph *graph) {
       diag_error(context->diag, node->loc, DIAG_TARGET, "`%s` needs images in layout %s, not %s",
                  op_info[node->op].name, layout_name[LAYOUT_NHWC],
                  layout_name[target->activations]);
+    changed |= target->pixels && assign_pixels(graph, node);
     for (int r = 0; r < node->n_results; r++)
       changed |=
           assign(node->result[r], is_image(node->result[r]) ? target->activations : LAYOUT_LOGICAL);

@@ -14,6 +14,7 @@ struct Target {
   int64_t align;      /* of every offset in arena and state block, bytes */
   int64_t memory;     /* bytes for state and arena together; 0: whatever it takes */
   Layout activations; /* the physical layout of rank-4 activations */
+  bool pixels;        /* the program makes image inputs of bytes, on the device */
   /* The nodes `among` the n given that run as one kernel with `main` (a CONV, MATMUL, POOL node),
    * itself one of them, in any order; returns how many, 1 if it runs alone. None may read another
    * through a view; results of theirs that others read are stored. A form that a target lacks is

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { AMPRT_ABI = 3, AMPRT_MAX_RANK = 6 };
+enum { AMPRT_ABI = 4, AMPRT_MAX_RANK = 6 };
 
 typedef enum AmprtDType { /* the order of ir/dtypes.def */
                           AMPRT_F32,
@@ -77,6 +77,7 @@ typedef struct AmprtPort {
   uint8_t dtype, rank;
   uint8_t in_state; /* offset is into the state block */
   uint8_t scaled;   /* taps: multiplied by the loss scale (variable "loss_scale"); divide it out */
+  uint8_t pixels;   /* inputs: the device can make it of bytes (AmprtInput.scaling) */
   int64_t dim[AMPRT_MAX_RANK];
   uint64_t at;
   int32_t after;
@@ -122,6 +123,20 @@ typedef struct AmprtSetting { /* a recipe entry: flag name without dashes, text 
   const char *flag, *value;
 } AmprtSetting;
 
+/* What the bytes of one image mean: (float)((byte - offset) / scale), in double, and then rounded
+ * to the port's type. */
+typedef struct AmprtScaling {
+  double offset, scale;
+} AmprtScaling;
+
+/* What an input port gets. */
+typedef struct AmprtInput {
+  const void *data; /* the port's bytes; NULL: the same as in the last start, which was of this
+                       graph */
+  const AmprtScaling *scaling; /* NULL, or data is one byte per element, and this is one for each of
+                                  batch_size images */
+} AmprtInput;
+
 /* A target whose memory is not the host's. The runtime then keeps both blocks in host memory too,
  * touches there only what it fills or looks at, and moves those bytes (machine.h). Functions return
  * 0, or -1 with one line in error(). The first failure stays: whatever is called after it does
@@ -137,11 +152,10 @@ typedef struct AmprtDevice {
   /* Copies that are done when they return, in order with all that was started before. */
   int (*write)(AmprtBlock block, uint64_t at, const void *from, uint64_t bytes);
   int (*read)(AmprtBlock block, uint64_t at, void *to, uint64_t bytes);
-  /* Starts one run of a whole graph and returns at once. Inputs are the graph's input ports, whose
-   * bytes are taken from `inputs` (one pointer per port, NULL: the same as in the last start,
-   * which was of this graph) before it returns. A run of graph 0 keeps the scalars named with
+  /* Starts one run of a whole graph and returns at once. `inputs` is one per input port of the
+   * graph; their bytes are taken before it returns. A run of graph 0 keeps the scalars named with
    * `watch` as the last kernel leaves them; at most AMPRT_AHEAD such runs are not yet collected. */
-  int (*start)(int graph, const void *const *inputs);
+  int (*start)(int graph, const AmprtInput *inputs);
   /* Names up to AMPRT_MAX_WATCHED scalars, each of at most 8 bytes. Before the first start that is
    * to be collected. */
   int (*watch)(const AmprtBlock *block, const uint64_t *at, const uint32_t *bytes, int n);

@@ -1,7 +1,8 @@
-/* One image: bytes in, the model's floats out. specs/resnet.md 4.1. */
+/* One image: bytes in, bytes and what they mean out. specs/resnet.md 4.1. */
 #ifndef AMPRT_AUGMENT_H
 #define AMPRT_AUGMENT_H
 
+#include "runtime/amprt.h"
 #include "runtime/rng.h"
 
 #include <stdbool.h>
@@ -14,8 +15,10 @@ typedef struct AmprtImageSpec {
                        (zeros of the padding count); else x / 255 */
 } AmprtImageSpec;
 
-/* `random` decides crop and flip. `out` is [height, width, channels]. */
-void amprt_image_prepare(const AmprtImageSpec *spec, const unsigned char *pixel, AmprtWords random,
-                         float *out);
+/* `random` decides crop and flip. `pixel` and `out` are [height, width, channels]. */
+AmprtScaling amprt_image_prepare(const AmprtImageSpec *spec, const unsigned char *pixel,
+                                 AmprtWords random, unsigned char *out);
+/* The n floats that bytes mean. */
+void amprt_image_floats(const unsigned char *pixel, size_t n, AmprtScaling scaling, float *out);
 
 #endif

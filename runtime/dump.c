@@ -112,7 +112,7 @@ AmprtStatus amprt_dump_step(AmprtSession *session, const char *path, const Amprt
   AmprtStatus status =
       whole ? amprt_values_open(&values, &session->machine, graph, error) : AMPRT_OK;
   if (!status && !batch)
-    status = amprt_train_feed(session, "train", session->progress.examples, &feed, error);
+    status = amprt_train_feed(session, "train", session->progress.examples, false, &feed, error);
   if (!status)
     status = run_and_write(session, batch ? batch : amprt_feed_next(feed), &dump,
                            whole ? &values : NULL, path, error);

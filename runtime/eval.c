@@ -19,7 +19,8 @@ static AmprtStatus open_test_feed(AmprtSession *session, AmprtFeed **feed, Amprt
                         .seed = session->progress.seed,
                         .purpose = "test",
                         .end = end,
-                        .threads = (int)session->options.data_threads};
+                        .threads = (int)session->options.data_threads,
+                        .pixels = amprt_machine_takes_pixels(&session->machine)};
   return amprt_feed_open(feed, &plan, error);
 }
 
@@ -107,7 +108,8 @@ AmprtStatus amprt_recompute_stats(AmprtSession *session, AmprtError *error) {
     return AMPRT_OK;
   /* a stream of its own, from the same place each time: the same weights give the same statistics
    */
-  AmprtStatus status = amprt_train_feed(session, "stats", 0, &feed, error);
+  bool pixels = amprt_machine_takes_pixels(&session->machine);
+  AmprtStatus status = amprt_train_feed(session, "stats", 0, pixels, &feed, error);
   /* no signal ends this loop: half-renewed statistics must not be saved */
   for (int64_t k = 0; !status && k < session->options.recompute_bn_stats; k++) {
     AmprtInputs inputs = {amprt_feed_next(feed), session->schedule, (float)((double)k / (k + 1.0))};

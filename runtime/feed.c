@@ -14,7 +14,9 @@ typedef struct Place {
 
 typedef struct Slot {
   AmprtBatch batch;
-  float *image;
+  float *image; /* NULL: batches are bytes */
+  unsigned char *pixel;
+  AmprtScaling *scaling;
   int32_t *label;
   Place *place;
   bool ready;
@@ -65,12 +67,16 @@ static void prepare(const AmprtFeed *feed, Slot *slot) {
   for (size_t i = 0; i < count; i++) {
     Place place = slot->place[i];
     AmprtWords random = amprt_rng_at(feed->augment_key, place.example, place.epoch);
-    amprt_image_prepare(&plan->image, plan->set->pixel + n * place.example, random,
-                        slot->image + n * i);
+    slot->scaling[i] = amprt_image_prepare(&plan->image, plan->set->pixel + n * place.example,
+                                           random, slot->pixel + n * i);
     slot->label[i] = plan->set->label[place.example];
   }
-  memset(slot->image + n * count, 0, n * missing * sizeof *slot->image);
+  memset(slot->pixel + n * count, 0, n * missing);
   memset(slot->label + count, 0, missing * sizeof *slot->label);
+  for (size_t i = count; i < count + missing; i++)
+    slot->scaling[i] = (AmprtScaling){0, 1};
+  for (size_t i = 0; slot->image && i < count + missing; i++)
+    amprt_image_floats(slot->pixel + n * i, n, slot->scaling[i], slot->image + n * i);
 }
 
 static void *work(void *arg) {
@@ -118,15 +124,18 @@ static AmprtStatus allocate(AmprtFeed *feed, AmprtError *error) {
   feed->order = malloc((size_t)feed->plan.set->n * sizeof *feed->order);
   for (int i = 0; i < DEPTH; i++) {
     Slot *slot = &feed->slot[i];
-    slot->image = malloc(n * sizeof *slot->image);
+    slot->image = feed->plan.pixels ? NULL : malloc(n * sizeof *slot->image);
+    slot->pixel = malloc(n);
+    slot->scaling = malloc(batch * sizeof *slot->scaling);
     slot->label = malloc(batch * sizeof *slot->label);
     slot->place = malloc(batch * sizeof *slot->place);
-    slot->batch.image = slot->image;
-    slot->batch.label = slot->label;
-    good = good && slot->image && slot->label && slot->place;
+    slot->batch = (AmprtBatch){
+        .image = slot->image, .label = slot->label, .pixel = slot->pixel, .scaling = slot->scaling};
+    good = good && (slot->image || feed->plan.pixels) && slot->pixel && slot->scaling &&
+           slot->label && slot->place;
   }
   if (!good || !feed->thread || !feed->order)
-    return amprt_fail_memory(error, DEPTH * n * sizeof(float), "batches");
+    return amprt_fail_memory(error, DEPTH * n * (feed->plan.pixels ? 1 : sizeof(float)), "batches");
   return AMPRT_OK;
 }
 
@@ -197,6 +206,8 @@ void amprt_feed_close(AmprtFeed *feed) {
     pthread_join(feed->thread[i], NULL);
   for (int i = 0; i < DEPTH; i++) {
     free(feed->slot[i].image);
+    free(feed->slot[i].pixel);
+    free(feed->slot[i].scaling);
     free(feed->slot[i].label);
     free(feed->slot[i].place);
   }

@@ -17,15 +17,19 @@ typedef struct AmprtFeedPlan {
   uint64_t position;   /* examples before the first batch: epoch * set->n + place in the epoch */
   uint64_t end;        /* the stream stops at this position; UINT64_MAX: never */
   int threads;         /* >= 1 */
+  bool pixels;         /* images as bytes, for a device that makes floats of them; synthetic data is
+                          floats all the same */
 } AmprtFeedPlan;
 
 /* Batches run on across epochs. Only the last before `end` may be short: `count` examples, then
  * zeros. */
 typedef struct AmprtBatch {
-  const float *image;   /* [batch_size, height, width, channels] */
+  const float *image;   /* [batch_size, height, width, channels]; NULL: bytes take its place */
   const int32_t *label; /* [batch_size] */
   int64_t count;
-  bool fixed; /* the stream has no other images and labels */
+  bool fixed;                  /* the stream has no other images and labels */
+  const unsigned char *pixel;  /* as image */
+  const AmprtScaling *scaling; /* [batch_size] */
 } AmprtBatch;
 
 typedef struct AmprtFeed AmprtFeed;

@@ -273,20 +273,39 @@ static bool is_there(const AmprtMachine *machine, const AmprtGraph *graph, const
   return of_batch && batch->fixed && machine->last == graph && machine->last_image == batch->image;
 }
 
+bool amprt_machine_takes_pixels(const AmprtMachine *machine) {
+  const AmprtProgram *program = machine->program;
+  for (int g = 0; g < program->n_graphs; g++) {
+    const AmprtGraph *graph = &program->graph[g];
+    const AmprtPort *image = amprt_port_find(graph->input, graph->n_inputs, "image");
+    if (image && !image->pixels)
+      return false;
+  }
+  return program->device && !machine->seconds;
+}
+
+/* What the device is given; images as they are where it can be: a copy less of what may be 150 MB.
+ */
+static AmprtInput input_of(const AmprtMachine *machine, const AmprtGraph *graph,
+                           const AmprtPort *port, const AmprtInputs *inputs) {
+  const AmprtBatch *batch = inputs->batch;
+  bool is_image = !strcmp(port->name, "image");
+  if (is_there(machine, graph, port, batch))
+    return (AmprtInput){0};
+  if (is_image && !batch->image)
+    return (AmprtInput){batch->pixel, batch->scaling};
+  if (is_image && port->dtype == AMPRT_F32)
+    return (AmprtInput){.data = batch->image};
+  return (AmprtInput){.data = fill(machine, port, inputs)};
+}
+
 void amprt_machine_start(AmprtMachine *machine, const AmprtGraph *graph,
                          const AmprtInputs *inputs) {
-  const void *from[N_FILLERS];
+  AmprtInput from[N_FILLERS];
   const AmprtBatch *batch = inputs->batch;
   count_run(machine, graph);
-  for (int i = 0; i < graph->n_inputs; i++) {
-    const AmprtPort *port = &graph->input[i];
-    if (is_there(machine, graph, port, batch))
-      from[i] = NULL;
-    else if (!strcmp(port->name, "image") && port->dtype == AMPRT_F32)
-      from[i] = batch->image; /* as it is: a copy less of what may be 150 MB */
-    else
-      from[i] = fill(machine, port, inputs);
-  }
+  for (int i = 0; i < graph->n_inputs; i++)
+    from[i] = input_of(machine, graph, &graph->input[i], inputs);
   machine->last = graph;
   machine->last_image = batch->fixed ? batch->image : NULL;
   machine->program->device->start((int)(graph - machine->program->graph), from);

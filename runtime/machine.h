@@ -56,6 +56,8 @@ void amprt_machine_fill(AmprtMachine *machine, const AmprtGraph *graph, const Am
 void amprt_machine_kernels(AmprtMachine *machine, const AmprtGraph *graph, int first, int past,
                            const AmprtHook *hook, int n_hooks);
 void amprt_machine_run(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs);
+/* Can its runs, whole ones, be given batches of bytes? */
+bool amprt_machine_takes_pixels(const AmprtMachine *machine);
 /* Of a device: starts a run and returns at once. */
 void amprt_machine_start(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs);
 /* A scalar output; `otherwise` if the graph has none of that name. */

@@ -36,7 +36,7 @@ AmprtStatus amprt_schedule_for(AmprtSession *session, AmprtError *error) {
 }
 
 AmprtStatus amprt_train_feed(AmprtSession *session, const char *purpose, uint64_t position,
-                             AmprtFeed **feed, AmprtError *error) {
+                             bool pixels, AmprtFeed **feed, AmprtError *error) {
   const AmprtProgram *program = session->program;
   const AmprtOptions *options = &session->options;
   AmprtFeedPlan plan = {.set = &session->data.train,
@@ -50,7 +50,8 @@ AmprtStatus amprt_train_feed(AmprtSession *session, const char *purpose, uint64_
                         .shuffle = !options->no_shuffle,
                         .position = position,
                         .end = UINT64_MAX,
-                        .threads = (int)options->data_threads};
+                        .threads = (int)options->data_threads,
+                        .pixels = pixels};
   return amprt_feed_open(feed, &plan, error);
 }
 
@@ -284,8 +285,10 @@ AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error) 
   Loop loop = {.session = session, .graph = &session->program->graph[0]};
   int64_t cycles = amprt_schedule_cycles(&session->options);
   AmprtStatus status = amprt_watch_open(&loop.watch, session, error);
+  bool pixels = loop.watch.ahead && amprt_machine_takes_pixels(&session->machine);
   if (!status)
-    status = amprt_train_feed(session, "train", session->progress.examples, &loop.feed, error);
+    status =
+        amprt_train_feed(session, "train", session->progress.examples, pixels, &loop.feed, error);
   bool done = status != AMPRT_OK;
   for (int64_t i = 0; i < cycles && !done; i++) {
     AmprtCycle cycle = amprt_schedule_cycle(&session->options, i, session->data.train.n,

@@ -29,8 +29,9 @@ typedef struct AmprtScore {
 /* train.c. *stopped: the signal that ended it, or 0. */
 AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error);
 AmprtStatus amprt_schedule_for(AmprtSession *session, AmprtError *error);
+/* `pixels`: AmprtFeedPlan.pixels */
 AmprtStatus amprt_train_feed(AmprtSession *session, const char *purpose, uint64_t position,
-                             AmprtFeed **feed, AmprtError *error);
+                             bool pixels, AmprtFeed **feed, AmprtError *error);
 
 /* eval.c. Evaluates on the test set and reports. If a signal comes, *score is that of a part. */
 AmprtStatus amprt_evaluate(AmprtSession *session, AmprtScore *score, AmprtError *error);

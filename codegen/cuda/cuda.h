@@ -12,7 +12,7 @@
 /* One row of a graph's table of launches. Texts are C. */
 typedef struct Launch {
   CudaLaunchKind kind;
-  int kernel;           /* id of the graph's kernel */
+  int kernel;           /* id of the graph's kernel; -1: before the first */
   const char *name;     /* for profiles: "k12_affine_relu" */
   const char *function; /* KERNEL: in the image */
   const char *args;     /* KERNEL: name of its args table in emit->tables */
@@ -37,6 +37,9 @@ void cuda_emit_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out
 /* How many of kernel[0..n-1] may be given to cuda_emit_loops at once; at least 1. */
 int cuda_loops_joined(const Kernel *kernel, int n);
 int64_t cuda_loop_workspace(const Kernel *kernel);
+/* launch_pixels.c: the input port that is made of bytes, or NULL; the launch that makes it. */
+const Value *cuda_pixels_port(const Graph *graph);
+Launch cuda_emit_pixels(Emitter *emit, const Value *port);
 /* library.c: CONV and MATMUL */
 void cuda_emit_library(Emitter *emit, const Kernel *kernel, LaunchList *out);
 int64_t cuda_library_workspace(const Target *target, const Kernel *kernel);

@@ -51,7 +51,7 @@ typedef enum CudaLaunchKind { CUDA_KERNEL, CUDA_PLAN, CUDA_MATMUL } CudaLaunchKi
 
 typedef struct CudaLaunch {
   uint8_t kind;
-  int32_t kernel;                       /* of its graph (AmprtGraph.kernel) */
+  int32_t kernel;                       /* of its graph (AmprtGraph.kernel); -1: before them */
   const char *function;                 /* KERNEL: name in the image */
   const void *args;                     /* KERNEL: its args struct, copied into the launch */
   uint32_t args_bytes, shared;          /* KERNEL; 0 args_bytes: it takes CudaRun alone. shared:
@@ -66,6 +66,9 @@ typedef struct CudaLaunch {
 typedef struct CudaGraph { /* beside AmprtGraph of the same index */
   const CudaLaunch *launch;
   int32_t n_launches;
+  const CudaLaunch
+      *pixels; /* makes the port that has .pixels; args: AmpPixels of codegen/loop/args.h,
+                  whose pointers are set when it is launched. NULL: there is none */
 } CudaGraph;
 
 typedef struct CudaImage { /* the generated kernels, for one architecture */

@@ -49,6 +49,9 @@ CudaLayout cuda_rt_layout(const CudaPart *part, const AmprtProgram *program);
 uint64_t cuda_rt_port_bytes(const AmprtPort *port);
 uint64_t cuda_rt_staging_bytes(const AmprtGraph *graph); /* ports one after the other */
 uint64_t cuda_rt_staging_next(uint64_t at, const AmprtPort *port);
+/* Of a port that arrives as pixels: those, then at the second place what they mean. */
+uint64_t cuda_rt_scaling_at(const AmprtPort *port);
+uint64_t cuda_rt_scaling_bytes(void);
 int cuda_rt_memory_open(void);
 void cuda_rt_memory_close(void);
 unsigned char *cuda_rt_at(unsigned block, uint64_t at); /* CudaBlock */
@@ -85,6 +88,9 @@ void cuda_rt_product_free(CudaProduct *product);
 int cuda_rt_launches_open(void);
 void cuda_rt_launches_close(void);
 int cuda_rt_launch(int graph, int first, int past, cudaStream_t stream);
+/* The launch in front of them, which makes the image port of what lies on the device. */
+int cuda_rt_launch_pixels(int graph, const unsigned char *pixel, const AmprtScaling *scaling,
+                          cudaStream_t stream);
 
 /* cuda_rt_tune.c: AmprtDevice.tune */
 char *cuda_rt_tune(cudaStream_t stream, bool quiet);
@@ -92,7 +98,7 @@ char *cuda_rt_tune(cudaStream_t stream, bool quiet);
 /* cuda_rt_step.c: whole graphs. */
 int cuda_rt_steps_open(cudaStream_t stream);
 void cuda_rt_steps_close(void);
-int cuda_rt_start(int graph, const void *const *inputs);
+int cuda_rt_start(int graph, const AmprtInput *inputs);
 int cuda_rt_watch(const AmprtBlock *block, const uint64_t *at, const uint32_t *bytes, int n);
 int cuda_rt_collect(void *to);
 

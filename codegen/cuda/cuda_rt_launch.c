@@ -1,5 +1,6 @@
 /* Launches: everything that can be looked up is, once, when the part is opened. */
 #include "codegen/cuda/cuda_rt_inner.h"
+#include "codegen/loop/args.h"
 
 #include <stdlib.h>
 #include <zlib.h>
@@ -11,10 +12,11 @@ typedef struct Ready { /* by kind of the launch */
 } Ready;
 
 static cudaLibrary_t image;
-static Ready **ready; /* [graph][launch] */
+static Ready **ready; /* [graph][launch]; the last is the graph's .pixels */
 
 static const AmprtKernel *kernel_of(int graph, const CudaLaunch *launch) {
-  return &cuda_rt_found.program->graph[graph].kernel[launch->kernel];
+  static const AmprtKernel input = {.name = "input"};
+  return launch->kernel < 0 ? &input : &cuda_rt_found.program->graph[graph].kernel[launch->kernel];
 }
 
 static int fail_kernel(int graph, const CudaLaunch *launch, const char *function,
@@ -83,6 +85,8 @@ int cuda_rt_launches_open(void) {
     for (int i = 0; i < graph->n_launches; i++)
       if (open_one(g, &graph->launch[i], &ready[g][i]))
         return -1;
+    if (graph->pixels && open_one(g, graph->pixels, &ready[g][graph->n_launches]))
+      return -1;
   }
   return 0;
 }
@@ -103,9 +107,9 @@ void cuda_rt_launches_close(void) {
   image = NULL;
 }
 
-static int run_kernel(int graph, const CudaLaunch *launch, cudaKernel_t kernel,
+static int run_kernel(int graph, const CudaLaunch *launch, const void *args, cudaKernel_t kernel,
                       cudaStream_t stream) {
-  void *params[] = {(void *)(uintptr_t)cuda_rt_run(), (void *)(uintptr_t)launch->args};
+  void *params[] = {(void *)(uintptr_t)cuda_rt_run(), (void *)(uintptr_t)args};
   dim3 grid = {launch->grid[0], launch->grid[1], launch->grid[2]};
   dim3 block = {launch->block[0], launch->block[1], launch->block[2]};
   cudaError_t status =
@@ -118,11 +122,24 @@ int cuda_rt_launch(int graph, int first, int past, cudaStream_t stream) {
     const CudaLaunch *launch = &cuda_rt_found.part->graph[graph].launch[i];
     const Ready *with = &ready[graph][i];
     if (launch->kind == CUDA_KERNEL)
-      run_kernel(graph, launch, with->kernel, stream);
+      run_kernel(graph, launch, launch->args, with->kernel, stream);
     else if (launch->kind == CUDA_PLAN)
       cuda_rt_plan_run(launch->plan, with->pack);
     else
       cuda_rt_product_run(launch, &with->product, stream);
   }
   return cuda_rt_failed() ? -1 : 0;
+}
+
+int cuda_rt_launch_pixels(int graph, const unsigned char *pixel, const AmprtScaling *scaling,
+                          cudaStream_t stream) {
+  const CudaGraph *g = &cuda_rt_found.part->graph[graph];
+  if (!g->pixels || g->pixels->args_bytes != sizeof(AmpPixels))
+    return cuda_rt_fail("this program is damaged: it cannot make images of pixels");
+  AmpPixels args = *(const AmpPixels *)g->pixels->args;
+  args.pixel = pixel;
+  args.scaling = (const double *)(const void *)scaling;
+  return cuda_rt_failed()
+             ? -1
+             : run_kernel(graph, g->pixels, &args, ready[graph][g->n_launches].kernel, stream);
 }

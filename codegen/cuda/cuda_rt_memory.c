@@ -17,8 +17,19 @@ uint64_t cuda_rt_port_bytes(const AmprtPort *port) {
   return (uint64_t)amprt_port_elements(port) * amprt_dtype_size((AmprtDType)port->dtype);
 }
 
+uint64_t cuda_rt_scaling_at(const AmprtPort *port) {
+  return align_up((uint64_t)amprt_port_elements(port));
+}
+
+uint64_t cuda_rt_scaling_bytes(void) {
+  return (uint64_t)cuda_rt_found.program->batch_size * sizeof(AmprtScaling);
+}
+
+/* A port may come as it is, too. */
 uint64_t cuda_rt_staging_next(uint64_t at, const AmprtPort *port) {
-  return align_up(at + cuda_rt_port_bytes(port));
+  uint64_t bytes = cuda_rt_port_bytes(port);
+  uint64_t pixels = port->pixels ? cuda_rt_scaling_at(port) + cuda_rt_scaling_bytes() : 0;
+  return align_up(at + (pixels > bytes ? pixels : bytes));
 }
 
 uint64_t cuda_rt_staging_bytes(const AmprtGraph *graph) {

@@ -3,10 +3,12 @@
  *   host      fills one of two pinned buffers, then goes on
  *   copies    pinned -> staging, while the run before still computes
  *   stream    staging -> ports | the graph: kernels, scalars -> kept | kept -> pinned ring
+ *             (bytes of images by a kernel, all else as it is)
  *
  * A graph runs launch by launch the first time, as libraries may allocate then; the second time it
  * is captured, from then on it is one CUDA graph. */
 #include "codegen/cuda/cuda_rt_inner.h"
+#include "runtime/machine.h"
 
 #include <string.h>
 
@@ -98,30 +100,51 @@ void cuda_rt_steps_close(void) {
   n_watched = 0;
 }
 
-/* Batch -> pinned -> staging -> ports. */
-static int bring_inputs(int graph, const void *const *inputs) {
+/* Batch -> pinned -> staging. */
+static void send(unsigned char *buffer, uint64_t at, const void *data, uint64_t bytes) {
+  if (cuda_rt_failed())
+    return;
+  memcpy(buffer + at, data, bytes);
+  CUDA(cudaMemcpyAsync, cuda_rt_staging() + at, buffer + at, bytes, cudaMemcpyHostToDevice, copies);
+}
+
+static void send_input(unsigned char *buffer, uint64_t at, const AmprtPort *port,
+                       const AmprtInput *input) {
+  if (input->scaling) {
+    send(buffer, at, input->data, (uint64_t)amprt_port_elements(port));
+    send(buffer, at + cuda_rt_scaling_at(port), input->scaling, cuda_rt_scaling_bytes());
+  } else if (input->data) {
+    send(buffer, at, input->data, cuda_rt_port_bytes(port));
+  }
+}
+
+/* Staging -> port. */
+static void take_input(int graph, uint64_t at, const AmprtPort *port, const AmprtInput *input) {
+  const unsigned char *from = cuda_rt_staging() + at;
+  if (input->scaling)
+    cuda_rt_launch_pixels(
+        graph, from, (const AmprtScaling *)(const void *)(from + cuda_rt_scaling_at(port)), stream);
+  else
+    CUDA(cudaMemcpyAsync, cuda_rt_at(port->in_state ? CUDA_STATE : CUDA_ARENA, port->at), from,
+         cuda_rt_port_bytes(port), cudaMemcpyDeviceToDevice, stream);
+}
+
+static int bring_inputs(int graph, const AmprtInput *inputs) {
   const AmprtGraph *g = graph_at(graph);
   int buffer = (int)(n_started % BUFFERS);
   uint64_t at = 0;
   CUDA(cudaEventSynchronize, copied[buffer]);
   CUDA(cudaStreamWaitEvent, copies, taken, 0);
-  for (int i = 0; i < g->n_inputs && !cuda_rt_failed(); i++) {
-    uint64_t bytes = cuda_rt_port_bytes(&g->input[i]);
-    if (inputs[i]) {
-      memcpy(pinned[buffer] + at, inputs[i], bytes);
-      CUDA(cudaMemcpyAsync, cuda_rt_staging() + at, pinned[buffer] + at, bytes,
-           cudaMemcpyHostToDevice, copies);
-    }
+  for (int i = 0; i < g->n_inputs; i++) {
+    send_input(pinned[buffer], at, &g->input[i], &inputs[i]);
     at = cuda_rt_staging_next(at, &g->input[i]);
   }
   CUDA(cudaEventRecord, copied[buffer], copies);
   CUDA(cudaStreamWaitEvent, stream, copied[buffer], 0);
   at = 0;
   for (int i = 0; i < g->n_inputs; i++) {
-    const AmprtPort *port = &g->input[i];
-    CUDA(cudaMemcpyAsync, cuda_rt_at(port->in_state ? CUDA_STATE : CUDA_ARENA, port->at),
-         cuda_rt_staging() + at, cuda_rt_port_bytes(port), cudaMemcpyDeviceToDevice, stream);
-    at = cuda_rt_staging_next(at, port);
+    take_input(graph, at, &g->input[i], &inputs[i]);
+    at = cuda_rt_staging_next(at, &g->input[i]);
   }
   return CUDA(cudaEventRecord, taken, stream);
 }
@@ -167,7 +190,7 @@ static int keep_scalars(void) {
   return CUDA(cudaEventRecord, ended[slot], stream);
 }
 
-int cuda_rt_start(int graph, const void *const *inputs) {
+int cuda_rt_start(int graph, const AmprtInput *inputs) {
   if (bring_inputs(graph, inputs) || run_graph(graph))
     return -1;
   n_started++;

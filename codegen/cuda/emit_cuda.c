@@ -67,8 +67,19 @@ static void note_launches(CudaTarget *cuda, const LaunchList *list, bool is_step
   }
 }
 
+/* What makes the image port is a table of its own, and a launch of the step. */
+static void emit_pixels(ProgramCode *program, const GraphCode *code, const Value *port) {
+  Emitter *emit = &program->emit;
+  LaunchList list = {0};
+  arena_push(emit->arena, list.launch, list.n, list.cap, cuda_emit_pixels(emit, port));
+  write_launches(arena_printf(emit->arena, "%s_pixels", code->ident), &list, emit->tables);
+  note_launches(cuda_target_of(emit->target), &list, code->graph == program->module->graph[0],
+                program->figures);
+}
+
 void cuda_emit_graph(ProgramCode *program, GraphCode *code) {
   Emitter *emit = &program->emit;
+  const Value *port = cuda_pixels_port(code->graph);
   LaunchList list = {0};
   for (int i = 0; i < code->kernels.n;) {
     const Kernel *kernel = &code->kernels.kernel[i];
@@ -89,6 +100,8 @@ void cuda_emit_graph(ProgramCode *program, GraphCode *code) {
   write_launches(code->ident, &list, emit->tables);
   note_launches(cuda_target_of(emit->target), &list, code->graph == program->module->graph[0],
                 program->figures);
+  if (port)
+    emit_pixels(program, code, port);
 }
 
 /* ---- texts ---- */
@@ -152,9 +165,13 @@ void cuda_emit_image(const CudaTarget *cuda, const NvrtcCode *code, FILE *out) {
 
 static void write_graphs(const ProgramCode *program, FILE *out) {
   fputs("static const CudaGraph cuda_graphs[] = {\n", out);
-  for (int i = 0; i < program->module->n_graphs; i++)
-    fprintf(out, "  {launches_%s, n_launches_%s},\n", program->graph[i].ident,
-            program->graph[i].ident);
+  for (int i = 0; i < program->module->n_graphs; i++) {
+    const GraphCode *code = &program->graph[i];
+    fprintf(out, "  {launches_%s, n_launches_%s", code->ident, code->ident);
+    if (cuda_pixels_port(code->graph))
+      fprintf(out, ", launches_%s_pixels", code->ident);
+    fputs("},\n", out);
+  }
   fputs("};\n\n", out);
 }
 

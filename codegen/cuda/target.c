@@ -71,6 +71,7 @@ void cuda_target_init(CudaTarget *cuda, const char *name) {
                           .align = ALIGN,
                           .memory = cuda->device->bytes - RESERVED,
                           .activations = LAYOUT_NHWC,
+                          .pixels = true,
                           .kernel_around = kernel_around,
                           .fuses = loop_fuses,
                           .workspace = workspace,

@@ -60,6 +60,16 @@ typedef struct AmpReduce {
   int32_t inner_gone;
 } AmpReduce;
 
+/* CUDA: images that have arrived as bytes -> the port `out`. Where they are only the runtime knows.
+ */
+typedef struct AmpPixels {
+  const uint8_t *pixel;  /* one per element */
+  const double *scaling; /* two per image: AmprtScaling */
+  AmpRef out;
+  int64_t each; /* elements of an image, which `parts` blocks share */
+  int32_t parts;
+} AmpPixels;
+
 /* ---- kernels over many tensors ---- */
 
 typedef struct AmpTensor {

@@ -2,6 +2,7 @@
 
 #include "codegen/backend.h"
 #include "tests/cuda/fake/graph.h"
+#include "tests/cuda/pixels.h"
 #include "tests/cuda/shim/kernels.h"
 #include "tests/ops/bytes.h"
 
@@ -313,14 +314,16 @@ int part_run(Part *p, int g, uint64_t seed, EvalEnv *env) {
   unsigned char *state = new_block(p, "the state", p->program->state_bytes);
   unsigned char *constant = new_block(p, "the constants", p->cuda->constant_bytes);
   AmprtRun blocks = {arena, state};
-  p->shim->mark(arena, graph->arena_bytes, SHIM_DEFINED); /* the host writes the inputs */
-  p->shim->mark(state, p->program->state_bytes, SHIM_DEFINED);
   p->shim->mark(constant, p->cuda->constant_bytes, SHIM_CONSTANT);
   memcpy(constant, p->cuda->constant, p->cuda->constant_bytes);
+  CudaRun run = {arena, state, constant};
+  int failed = pixels_check(p->kernels, p->shim, &p->cuda->graph[g], graph, run, seed);
+  p->shim->mark(arena, graph->arena_bytes, SHIM_DEFINED); /* the host writes the inputs */
+  p->shim->mark(state, p->program->state_bytes, SHIM_DEFINED);
   blocks_load(p->program, graph, &blocks, env);
   p->shim->mark(arena, graph->arena_bytes, SHIM_FORBIDDEN);
   p->shim->mark(state, p->program->state_bytes, SHIM_FORBIDDEN);
-  int failed = run_launches(p, g, (CudaRun){arena, state, constant}, seed);
+  failed += run_launches(p, g, run, seed);
   p->shim->mark(arena, graph->arena_bytes, SHIM_DEFINED);
   p->shim->mark(state, p->program->state_bytes, SHIM_DEFINED);
   blocks_store(p->arena, p->program, graph, &blocks, env);

@@ -199,7 +199,7 @@ static void check_collect(int step) {
 
 static void start(int step) {
   float x[X_SIZE], f[F_SIZE];
-  const void *const from[] = {x, f};
+  const AmprtInput from[] = {{.data = x}, {.data = f}};
   fill(step, x, f);
   expect(cuda_device.start(0, from) == 0, "start");
   memset(x, 0xff, sizeof x); /* it has taken them */

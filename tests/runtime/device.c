@@ -29,7 +29,7 @@ static struct {
 static int n_watched;
 static char failure[128];
 
-int test_device_lag;
+int test_device_lag, test_device_pixels;
 const char *test_device_fails;
 int test_device_fails_at;
 
@@ -141,17 +141,38 @@ static void *replace(void **at, const void *from, size_t bytes) {
   return *at = copy;
 }
 
-static int take_input(int i, const AmprtPort *port, const void *from, void **to) {
+/* What the bytes mean, in place of them. */
+static int make_of_pixels(const AmprtPort *port, const AmprtInput *from, void **to) {
+  size_t n = (size_t)amprt_port_elements(port), each = n / (size_t)program->batch_size;
+  float *image = malloc(n * sizeof *image);
+  if (!image || !replace(to, image, n * amprt_dtype_size((AmprtDType)port->dtype)))
+    return fail("no memory");
+  for (size_t i = 0; i < n; i++) {
+    AmprtScaling s = from->scaling[i / each];
+    image[i] = (float)((((const unsigned char *)from->data)[i] - s.offset) / s.scale);
+  }
+  amprt_from_f32(port->dtype, image, *to, n);
+  free(image);
+  return 0;
+}
+
+static int take_input(int i, const AmprtPort *port, const AmprtInput *from, void **to) {
   size_t bytes = (size_t)amprt_port_elements(port) * amprt_dtype_size((AmprtDType)port->dtype);
-  if (!from && !last_input[i])
+  if (!from->data && !last_input[i])
     return fail("an input is to be as in a start that was not there");
+  if (from->scaling && !port->pixels)
+    return fail("a port that is not made of pixels was given some");
   *to = NULL;
-  if ((from && !replace(&last_input[i], from, bytes)) || !replace(to, last_input[i], bytes))
+  test_device_pixels += from->scaling != NULL;
+  if (from->scaling && make_of_pixels(port, from, &last_input[i]))
+    return -1;
+  if ((from->data && !from->scaling && !replace(&last_input[i], from->data, bytes)) ||
+      !replace(to, last_input[i], bytes))
     return fail("no memory");
   return 0;
 }
 
-static int start(int graph, const void *const *inputs) {
+static int start(int graph, const AmprtInput *inputs) {
   const AmprtGraph *g = &program->graph[graph];
   if (refuses("start"))
     return -1;
@@ -161,7 +182,7 @@ static int start(int graph, const void *const *inputs) {
     forget_inputs();
   p->graph = last_graph = graph;
   for (int i = 0; i < g->n_inputs; i++)
-    if (take_input(i, &g->input[i], inputs[i], &p->input[i]))
+    if (take_input(i, &g->input[i], &inputs[i], &p->input[i]))
       return -1;
   n_pending++;
   do_all_but(test_device_lag);
@@ -206,4 +227,12 @@ static const char *error(void) {
   return *failure ? failure : NULL;
 }
 
-const AmprtDevice test_device = {open, close, write, read, start, watch, collect, kernels, error};
+const AmprtDevice test_device = {.open = open,
+                                 .close = close,
+                                 .write = write,
+                                 .read = read,
+                                 .start = start,
+                                 .watch = watch,
+                                 .collect = collect,
+                                 .kernels = kernels,
+                                 .error = error};

@@ -8,6 +8,8 @@
 extern const AmprtDevice test_device;
 /* How many runs it leaves undone behind the last one started; as a GPU does, who knows when. */
 extern int test_device_lag;
+/* How many batches of bytes it was given. */
+extern int test_device_pixels;
 /* The call of the named function (counted over the process) that fails: "start", "collect", ... */
 extern const char *test_device_fails;
 extern int test_device_fails_at;

@@ -127,6 +127,14 @@ static void write_cifar(const char *prefix, size_t last_size) {
   }
 }
 
+/* Bytes, then floats. */
+static void prepare(const AmprtImageSpec *spec, const unsigned char *pixel, AmprtWords random,
+                    float *out) {
+  unsigned char bytes[3072];
+  size_t n = (size_t)(spec->height * spec->width * spec->channels);
+  amprt_image_floats(bytes, n, amprt_image_prepare(spec, pixel, random, bytes), out);
+}
+
 static void test_cifar(void **state) {
   (void)state;
   write_cifar("", 2 * RECORD);
@@ -137,7 +145,7 @@ static void test_cifar(void **state) {
   assert_int_equal(data.train.label[5], 7);
   float out[3072];
   AmprtImageSpec spec = {32, 32, 3, .standardize = true};
-  amprt_image_prepare(&spec, data.train.pixel + 5 * 3072, (AmprtWords){{0}}, out);
+  prepare(&spec, data.train.pixel + 5 * 3072, (AmprtWords){{0}}, out);
   static const double want[] = {-1.224745, 0, 1.224745};
   for (int i = 0; i < 3072; i++)
     assert_true(fabs(out[i] - want[i % 3]) < 1e-5);
@@ -201,7 +209,7 @@ static void test_augment(void **state) {
     int dy = (int)amprt_rng_below(words.v[0], 3), dx = (int)amprt_rng_below(words.v[1], 3);
     int flip = words.v[2] >> 31;
     seen[dy][dx][flip]++;
-    amprt_image_prepare(&spec, pixel, words, out);
+    prepare(&spec, pixel, words, out);
     for (int y = 0; y < 4; y++)
       for (int x = 0; x < 4; x++) {
         int sy = y + dy - 1, sx = (flip ? 3 - x : x) + dx - 1;
@@ -218,10 +226,10 @@ static void test_standardize_flat(void **state) {
   (void)state;
   AmprtImageSpec spec = {2, 2, 1, .standardize = true};
   float out[4];
-  amprt_image_prepare(&spec, (unsigned char[]){9, 9, 9, 9}, (AmprtWords){{0}}, out);
+  prepare(&spec, (unsigned char[]){9, 9, 9, 9}, (AmprtWords){{0}}, out);
   assert_true(out[0] == 0);
   /* variance 3/16, below 1/4 = (1/sqrt 4)^2: the floor of the deviation decides */
-  amprt_image_prepare(&spec, (unsigned char[]){9, 9, 9, 10}, (AmprtWords){{0}}, out);
+  prepare(&spec, (unsigned char[]){9, 9, 9, 10}, (AmprtWords){{0}}, out);
   assert_true(out[3] == 1.5f && out[0] == -.5f);
 }
 

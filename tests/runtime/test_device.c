@@ -60,14 +60,17 @@ static void test_ahead(void **state) {
   static const struct {
     const char *flags, *last;
     const AmprtProgram *program;
+    int batches; /* of bytes: steps, and tests, which are 7 */
   } cases[] = {
-      {"", "ckpt-102", &toy_fp16},
-      {"--checkpoint-every=7 --keep-checkpoints=0 --log-every=9", "ckpt-102", &toy_fp16},
-      {"--max-train-steps=23 --log-every=4", "ckpt-23", &toy_fp16},
-      {"--recompute-bn-stats=3 --epochs-between-evals=.5", "ckpt-102", &toy_fp16},
+      {"", "ckpt-102", &toy_fp16, 102 + 4 * 7},
+      {"--checkpoint-every=7 --keep-checkpoints=0 --log-every=9", "ckpt-102", &toy_fp16,
+       102 + 4 * 7},
+      {"--max-train-steps=23 --log-every=4", "ckpt-23", &toy_fp16, 23 + 7},
+      {"--recompute-bn-stats=3 --epochs-between-evals=.5", "ckpt-102", &toy_fp16, 102 + 8 * 10},
+      {"--data-threads=3 --standardize=0", "ckpt-102", &toy_fp32, 102 + 4 * 7},
       {"--use-synthetic-data --synthetic-examples=50 --synthetic-mean=0.5 --synthetic-stddev=0.2 "
        "--recompute-bn-stats=3",
-       "ckpt-25", &toy_fp32},
+       "ckpt-25", &toy_fp32, 0},
   };
   static const int lags[] = {0, 1, 5, AMPRT_AHEAD - 1};
   char line[300], a[64], b[64];
@@ -78,8 +81,10 @@ static void test_ahead(void **state) {
     on_device = true;
     for (size_t i = 0; i < sizeof lags / sizeof *lags; i++) {
       test_device_lag = lags[i];
+      test_device_pixels = 0;
       snprintf(line, sizeof line, "--data-dir=$ --model-dir=$/d --clean -q %s", cases[f].flags);
       run_status(cases[f].program, line, 0);
+      assert_int_equal(test_device_pixels, cases[f].batches);
       snprintf(a, sizeof a, "h/%s.safetensors", cases[f].last);
       snprintf(b, sizeof b, "d/%s.safetensors", cases[f].last);
       assert_same_file(in_scratch(a), in_scratch(b));

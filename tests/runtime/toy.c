@@ -168,7 +168,7 @@ static void stats(const AmprtRun *run, const void *args) {
 
 #define AT(field) offsetof(Arena, field)
 static const AmprtPort inputs[] = {
-    {"image", AMPRT_F32, 4, .dim = {N, TOY_SIDE, TOY_SIDE, 1}, .at = AT(image)},
+    {"image", AMPRT_F32, 4, .pixels = 1, .dim = {N, TOY_SIDE, TOY_SIDE, 1}, .at = AT(image)},
     {"label", AMPRT_I32, 1, .dim = {N}, .at = AT(label)},
     {"schedule", AMPRT_F32, 1, .dim = {64}, .at = AT(schedule)},
     {"bn_momentum", AMPRT_F32, 0, .at = AT(bn_momentum)},

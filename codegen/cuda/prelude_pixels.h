@@ -1,0 +1,30 @@
+/* Images on their way in: bytes -> the floats that they mean -> the port's type. What a byte means
+ * is computed as the host does (runtime/augment.c), once for each of the 256, so both give the same
+ * bits. A block works on one part of one image. */
+#ifndef AMP_PRELUDE_PIXELS_H
+#define AMP_PRELUDE_PIXELS_H
+
+#include "codegen/cuda/prelude.h"
+
+/* `width` bytes at once, by which the elements of an image can be divided. */
+AMP_INLINE void amp_pixels(const CudaRun *run, const AmpPixels *a, int dtype, int width,
+                           float *table) {
+  const int image = (int)blockIdx.x / a->parts, part = (int)blockIdx.x % a->parts;
+  const int64_t step = (int64_t)AMP_THREADS * width, start = image * a->each;
+  const double offset = a->scaling[2 * image], scale = a->scaling[2 * image + 1];
+  void *out = amp_at(run, &a->out);
+  table[threadIdx.x] = (float)((threadIdx.x - offset) / scale);
+  __syncthreads();
+  for (int64_t at = part * step + (int64_t)threadIdx.x * width; at < a->each;
+       at += a->parts * step) {
+    uint8_t pixel[AMP_MOST];
+    float v[AMP_MOST];
+    amp_fetch(pixel, a->pixel + start + at, width);
+    AMP_UNROLL
+    for (int i = 0; i < width; i++)
+      v[i] = table[pixel[i]];
+    amp_store(dtype, width, out, start + at, v);
+  }
+}
+
+#endif

@@ -3,6 +3,7 @@
 
   zoo MODEL...    each in fp32, bf16 and fp16 takes three steps with finite losses ("all": every model)
   repeat          the same program twice, one and two threads: the same checkpoint, to the bit
+  memory          values computed again to save memory: the same checkpoint, to the bit
   resume          stopped half way and resumed: the same checkpoint as in one go
   learns DATASET  one epoch of fashion_resnet8 gets somewhere (needs dataset-fashion-mnist; 77 without)
 """
@@ -10,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -84,6 +86,27 @@ def repeat():
     return good & check("a ResNet twice", train(program, "d", "--max-train-steps=30", "--threads=2") == first)
 
 
+def plan(model, *flags):
+    """Bytes of the step's arena, and how many kernels compute something again."""
+    text = run(AMPCC, model + ".pb", "--target=cpu", "--emit=ir", "-o", "plan.amp", "--print-memory-plan", "--print-traffic", *flags)
+    return [int(re.search(pattern, text)[1]) for pattern in (r"@train: peak (\d+)", r"computed again +(\d+)")]
+
+
+def memory():
+    flags = ["--batch-size=8", "--dtype=fp16"]
+    program = build("cifar_resnet8", *flags)
+    all_kept = train(program, "kept", "--max-train-steps=3")
+    most, none = plan("cifar_resnet8", *flags)
+    good = True
+    for percent in (95, 85):
+        limit = most * percent // 100
+        limited = [*flags, "--max-memory=%d" % limit]
+        size, again = plan("cifar_resnet8", *limited)
+        good &= check("%d bytes of %d, %d kernels again" % (size, most, again), size <= limit and again > none == 0)
+    program = build("cifar_resnet8", *limited)
+    return good & check("the same checkpoint", train(program, "again", "--max-train-steps=3") == all_kept)
+
+
 def resume():
     program = build("cifar_resnet8", "--batch-size=8", "--dtype=bf16")
     whole = train(program, "whole", "--max-train-steps=40")
@@ -105,7 +128,7 @@ def main():
     case, rest = sys.argv[3], sys.argv[4:]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        good = zoo(rest) if case == "zoo" else {"repeat": repeat, "resume": resume, "learns": learns}[case]()
+        good = zoo(rest) if case == "zoo" else {"repeat": repeat, "memory": memory, "resume": resume, "learns": learns}[case]()
         os.chdir("/")
     return 0 if good else 1
 

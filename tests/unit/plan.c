@@ -1,4 +1,4 @@
-/* fuse, schedule and plan-memory on random graphs: what comes out computes the same, the checker
+/* fuse, schedule, recompute and plan-memory on random graphs: what comes out computes the same, the checker
  * accepts it, and the checker rejects every way of damaging it that is tried. */
 #include "passes/plan.h"
 
@@ -7,6 +7,7 @@
 #include "tests/unit/plan_graph.h"
 
 /* clang-format off */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,13 +114,17 @@ static Module *make(Arena *arena, Random *random) {
   return random_module(arena, random, 3 + (int)random_below(random, MAX_OPS));
 }
 
-static void plan(Module *module, const Target *target) {
+/* With `save` all that can be is made twice rather than kept. */
+static void plan(Module *module, const Target *target, bool save) {
   Diag diag = {.out = stderr};
   CompileOptions options;
   compile_options_default(&options);
   PassContext context = {module, &options, target, &diag, arena_new()};
   run_pass(&context, "fuse");
   run_pass(&context, "schedule");
+  options.max_memory = save;
+  run_pass(&context, "recompute");
+  options.max_memory = 0;
   run_pass(&context, "plan-memory");
   run_pass(&context, "check-plan");
   arena_free(context.scratch);
@@ -130,7 +135,7 @@ static Planned planned_new(int seed) {
   p.random.state = (uint64_t)seed + 1;
   p.module = make(p.arena, &p.random);
   p.graph = p.module->graph[0];
-  plan(p.module, p.target);
+  plan(p.module, p.target, seed % 2);
   return p;
 }
 
@@ -151,7 +156,15 @@ static void assert_same(EvalEnv *want, EvalEnv *got) {
   }
 }
 
+static int count_again(const Graph *graph) {
+  int n = 0;
+  for (int i = 0; i < graph->n_nodes; i++)
+    n += attr_int(graph->node[i], ATTR_AGAIN, 0) != 0;
+  return n;
+}
+
 static void test_values(void **state) {
+  int n_again = 0;
   (void)state;
   for (int seed = 0; seed < N_GRAPHS; seed++) {
     Arena *arena = arena_new();
@@ -161,11 +174,13 @@ static void test_values(void **state) {
     EvalEnv *want = random_env(arena, module->graph[0], &again);
     EvalEnv *got = random_env(arena, module->graph[0], &third);
     eval_graph(module->graph[0], want, EVAL_TYPED, NULL);
-    plan(module, &targets[seed % N_TARGETS]);
+    plan(module, &targets[seed % N_TARGETS], seed % 2);
+    n_again += count_again(module->graph[0]);
     run_planned(module->graph[0], module->state_bytes, got);
     assert_same(want, got);
     arena_free(arena);
   }
+  assert_in_range(n_again, N_GRAPHS / 8, INT_MAX);
 }
 
 static void test_accepts(void **state) {
@@ -202,7 +217,7 @@ static void assert_kernels(const Target *target, const char *second, const char 
   const char *text = arena_printf(arena, stage_text, second);
   Module *module = module_parse(arena, "stage", text, &diag);
   assert_non_null(module);
-  plan(module, target);
+  plan(module, target, false);
   char got[8] = "";
   for (int i = 0; i < 6; i++) {
     const char name[] = {"aycdmz"[i], 0};

@@ -1,9 +1,11 @@
 """trainings.py DTYPE STEPS ZOO ORACLE TOOL...: ResNet-8 and a bottleneck net trained by both parts of a program.
 
 STEPS of ResNet-8, 20 (or STEPS, if fewer) of the bottleneck net; every loss of the GPU's part must be within a bound
-of the CPU part's. ORACLE is the folder of model_text.py, the rest as in program.py."""
+of the CPU part's. Then ResNet-8 on photographs, of which the GPU gets bytes. ORACLE is the folder of model_text.py, the rest as in program.py."""
 import json
 import pathlib
+import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,26 +15,51 @@ from program import Program, Tools
 # Relative to the loss. Sums in another order make a different last place of f32, or of a 16-bit result, and steps
 # carry it on.
 BOUND = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 2e-2}
-FLAGS = ["--use-synthetic-data", "--synthetic-mean=0", "--synthetic-stddev=1", "--learning-rate=1e-2", "--log-every=1",
-         "--threads=1", "-q"]
+FLAGS = ["--learning-rate=1e-2", "--log-every=1", "--threads=1", "--model-dir=", "-q"]
+SYNTHETIC = ["--use-synthetic-data", "--synthetic-mean=0", "--synthetic-stddev=1"]
 
 
-def losses(program, device, steps):
+def losses(program, device, steps, *data):
+    """Of each step and of the evaluation; what was printed."""
     log = program.tools.scratch / f"{device}.jsonl"
     log.unlink(missing_ok=True)
-    status, text = program.run(device, *FLAGS, f"--max-train-steps={steps}", f"--log-file={log}")
+    status, text = program.run(device, *FLAGS, *data, f"--max-train-steps={steps}", f"--log-file={log}", FAKE_CUDA_COPIES="1")
     if status:
         sys.exit(f"{device}: status {status}\n{text}")
-    records = map(json.loads, log.read_text().splitlines())
-    return [record["loss"] for record in records if "learning_rate" in record]
+    records = list(map(json.loads, log.read_text().splitlines()))
+    return [record["loss"] for record in records if "loss" in record], text
 
 
 def compare(program, name, dtype, steps):
-    cpu, cuda = (losses(program, device, steps) for device in ("cpu", "cuda"))
+    cpu, cuda = (losses(program, device, steps, *SYNTHETIC)[0] for device in ("cpu", "cuda"))
+    cpu, cuda = cpu[:steps], cuda[:steps]
     worst = max((abs(a - b) / a for a, b in zip(cpu, cuda)), default=1)
     good = len(cpu) == len(cuda) == steps and worst <= BOUND[dtype] and cuda[-1] < cuda[0]
     print(f"{name} {dtype}: {steps} steps, loss {cuda[0]:.4f} to {cuda[-1]:.4f}, at most {worst:.1e} of the CPU part's "
           f"away, {BOUND[dtype]:.0e} allowed{'' if good else ': FAILED'}")
+    return good
+
+
+def write_cifar(folder, batch):
+    """CIFAR-10's files, with noise in them: 5 and a half batches to train on, one and a half to test."""
+    folder.mkdir()
+    noise = random.Random(1)
+    for name in ["test_batch", *(f"data_batch_{i}" for i in range(1, 6))]:
+        records = (bytes([noise.randrange(10)]) + noise.randbytes(3072) for _ in range(batch + batch // 2))
+        (folder / f"{name}.bin").write_bytes(b"".join(records))
+
+
+def photographs(program, dtype, batch):
+    """The same steps and the same evaluation on both parts; what is copied to the GPU for each."""
+    folder = program.tools.scratch / "cifar"
+    write_cifar(folder, batch)
+    (cpu, _), (cuda, text) = (losses(program, device, 3, "--dataset=cifar10", f"--data-dir={folder}") for device in ("cpu", "cuda"))
+    worst = max((abs(a - b) / a for a, b in zip(cpu, cuda)), default=1)
+    copies = list(map(int, re.findall(r"copies ([0-9]+) bytes", text)))
+    images, scalings = copies.count(batch * 3072), copies.count(batch * 16)
+    good = len(cpu) == len(cuda) == 4 and worst <= BOUND[dtype] and images == 5 and scalings == 5 and max(copies) == batch * 3072
+    print(f"photographs {dtype}: 3 steps and 2 batches of tests, losses at most {worst:.1e} away, {images} copies of images as "
+          f"bytes{'' if good else f': FAILED {cpu} {cuda} {copies}'}")
     return good
 
 
@@ -50,6 +77,8 @@ def main(dtype, steps, zoo, oracle, *tools):
             (model,) = made.scratch.glob(name + ".pb*")
             program = Program(made, model, name, f"--dtype={dtype}", *flags)
             good &= compare(program, name, dtype, steps if name == "cifar_resnet8" else min(steps, 20))
+            if name == "cifar_resnet8":
+                good &= photographs(program, dtype, 4)
     return not good
 
 

@@ -10,6 +10,7 @@
  *   FAKE_CUDA_KERNELS      FILE.so, kernels made by tests/cuda/shim
  *   FAKE_CUDA_CHECK        every access of kernels that were compiled so is checked
  *   FAKE_CUDA_EAGER        streams run at once, not as late as may be
+ *   FAKE_CUDA_COPIES       says how many bytes each copy from pinned memory has
  *   FAKE_CUDA_FAIL         NAME:N or NAME:N=STATUS: the N-th call of NAME fails
  *   FAKE_CUDNN_VERSION     91900
  *   FAKE_CUDNN_WORKSPACE   bytes that every plan says it wants         0

@@ -204,6 +204,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     abort();
   *copy = (Copy){to, from, bytes};
   bool is_now = !from_device && !block_of(from);
+  if (!from_device && !is_now && fake_number("FAKE_CUDA_COPIES", 0))
+    fprintf(stderr, "fake GPU: copies %zu bytes\n", bytes);
   if (is_now) {
     copy->from = NULL;
     memcpy(copy + 1, from, bytes);

@@ -13,7 +13,7 @@
  * Only pointwise ops are done twice (recompute_recipe.c), as few as it takes (recompute_choose.c),
  * and each copy is rounded as the first was: no value changes. Runs on the final order of kernels,
  * where it is known what is stored and for how long; plan-memory says whether all fits.
- * Tests: tests/passes/recompute.amp, tests/e2e/max_memory.py */
+ * Tests: tests/passes/recompute.amp, tests/unit/plan.c */
 #include "passes/recompute.h"
 
 #include "passes/edit.h"

@@ -43,10 +43,19 @@ class Program:
         subprocess.run([tools.maker, str(text.with_suffix(""))], check=True)
         self.kernels = str(text.with_suffix(".so"))
 
-    def run(self, device, *flags, **environment):
-        """Exit status, and what it printed."""
+    def start(self, device, *flags, **environment):
+        """A process whose output is a pipe of text."""
         env = {**os.environ, "FAKE_CUDA_KERNELS": self.kernels, "LD_LIBRARY_PATH": self.tools.fakes,
                "OMP_NUM_THREADS": "1", **environment}
-        result = subprocess.run([self.path, f"--device={device}", *flags], env=env, capture_output=True, text=True,
-                                cwd=self.tools.scratch, timeout=300)
-        return result.returncode, result.stdout + result.stderr
+        return subprocess.Popen([self.path, f"--device={device}", *flags], env=env, cwd=self.tools.scratch, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def run(self, device, *flags, **environment):
+        """Exit status, and what it printed."""
+        process = self.start(device, *flags, **environment)
+        try:
+            text, _ = process.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return process.returncode, text

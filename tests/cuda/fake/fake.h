@@ -14,6 +14,7 @@
  *   FAKE_CUDA_FAIL         NAME:N or NAME:N=STATUS: the N-th call of NAME fails
  *   FAKE_CUDNN_VERSION     91900
  *   FAKE_CUDNN_WORKSPACE   bytes that every plan says it wants         0
+ *   FAKE_CUDNN_FAST        TEXT: as events tell it, plans without it in their text take a second
  *   FAKE_CUBLAS_VERSION    130100 */
 #ifndef AMPCC_TESTS_FAKE_H
 #define AMPCC_TESTS_FAKE_H
@@ -30,6 +31,7 @@ typedef void FakeWork(void *data);
 struct FakeStream {
   /* Does `work` with a copy of `bytes` at `data`, when the stream gets to it. */
   void (*add)(FakeStream *stream, FakeWork *work, const void *data, size_t bytes);
+  double ahead; /* seconds that its events are ahead of the host's clock */
 };
 
 static inline long long fake_number(const char *name, long long otherwise) {

@@ -174,7 +174,8 @@ static double now(void) {
 }
 
 static void work_stamp(void *data) {
-  (*(cudaEvent_t *)data)->time = now();
+  cudaEvent_t event = *(cudaEvent_t *)data;
+  event->time = now() + event->stream->base.ahead;
 }
 
 static void work_wait(void *data) {
@@ -201,8 +202,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   cudaStream_t s = resolve(stream);
   if (s->capture)
     return cudaErrorStreamCaptureUnsupported;
-  stream_add(s, work_stamp, &event, sizeof event);
   event->stream = s;
+  stream_add(s, work_stamp, &event, sizeof event);
   event->position = s->added;
   return cudaSuccess;
 }

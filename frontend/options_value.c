@@ -66,6 +66,16 @@ static bool read_dtype(Options *options) {
   return !text || wrong_value(OPT_dtype, text);
 }
 
+static bool read_fuse_level(Options *options) {
+  static const char *const word[] = {"1", "2", NULL};
+  const char *text = options->text[OPT_fuse_level];
+  int i = text ? word_index(word, text) : 1;
+  if (i < 0)
+    return wrong_value(OPT_fuse_level, text);
+  options->compile.fuse_level = i + 1;
+  return true;
+}
+
 static bool read_excess(Options *options) {
   static const char *const word[] = {"exact", "fused", "fast", NULL};
   const char *text = options->text[OPT_excess_precision];
@@ -188,9 +198,9 @@ bool options_interpret(Arena *arena, Options *options) {
   options->compile.unfused = options->text[OPT_no_fuse] != NULL;
   return read_dtype(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
-         read_max_memory(options) && read_excess(options) && read_output(options) &&
-         read_targets(arena, options) && read_certify(options) && check_targets(options) &&
-         check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&
-         check_passes(options, OPT_print_before) && check_passes(options, OPT_print_after) &&
-         options_tf(options);
+         read_max_memory(options) && read_excess(options) && read_fuse_level(options) &&
+         read_output(options) && read_targets(arena, options) && read_certify(options) &&
+         check_targets(options) && check_passes(options, OPT_passes) &&
+         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
+         check_passes(options, OPT_print_after) && options_tf(options);
 }

@@ -112,7 +112,8 @@ bool pass_fuse(PassContext *context, Graph *graph) {
   Fusion *fusion = fusion_new(context->scratch, graph, context->target);
   join_updates(fusion);
   if (!context->options->unfused) {
-    stage_join_mains(fusion);
+    if (context->options->fuse_level >= 2)
+      stage_join_mains(fusion);
     join_loops(fusion);
     join_rows(fusion);
   }

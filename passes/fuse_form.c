@@ -107,8 +107,8 @@ static bool loop_part(const Draft *draft, int i, bool has_sums, Part *part) {
     return in_body;
   }
   *part = PART_TAIL;
-  return gen == GEN_VECTOR && has_sums && space.count == draft->space.channels &&
-         !(parts & READS_BODY);
+  return (gen == GEN_VECTOR || node->op == OP_CAST) && has_sums &&
+         space.count == draft->space.channels && !(parts & READS_BODY);
 }
 
 static bool loop_parts(Draft *draft) {

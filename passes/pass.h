@@ -46,9 +46,10 @@ typedef struct CompileOptions {
   const struct PrecisionRules *rules; /* passes/precision_rules.h; NULL: none */
   ExcessPrecision excess;
   AmpCompat amp_compat;
-  bool bf16_2_15; /* with AMP_TF_A: bfloat16 by the lists of TensorFlow 2.15 */
+  bool bf16_2_15;     /* with AMP_TF_A: bfloat16 by the lists of TensorFlow 2.15 */
   int64_t max_memory; /* bytes of each graph's arena; 0: as many as it takes, or the target has */
-  bool unfused;   /* a kernel for each op, so that every result can be looked at */
+  int fuse_level;     /* 1: loops alone; 2: and what a main op's library takes along */
+  bool unfused;       /* a kernel for each op, so that every result can be looked at */
 } CompileOptions;
 
 void compile_options_default(CompileOptions *options);

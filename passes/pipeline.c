@@ -49,6 +49,7 @@ static void default_pipeline(Pipeline *p) {
   run(p, pass_dce);           /* after cse, which leaves inputs and variables unread */
   run(p, pass_assign_layout); /* before lower-norm: one node per normalisation to look at */
   run(p, pass_lower_norm);    /* after the precision passes, before fuse, which needs halves */
+  run(p, pass_norm_forms);    /* after cse, which would merge its clones */
   run(p, pass_fuse);          /* makes kernels; from here on nothing may merge nodes */
   run(p, pass_schedule);      /* orders whole kernels */
   run(p, pass_recompute);     /* after schedule: knows what lives when; makes kernels of its own */

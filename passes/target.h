@@ -21,6 +21,10 @@ struct Target {
    * split, never approximated. NULL: all main ops run alone. */
   int (*kernel_around)(const Target *target, Node *main, Node *const *among, int n,
                        Node *out[MAX_AROUND]);
+  /* Has the target a kernel of `main` with relu(x * scale + shift) in front, scale and shift of the
+   * type of x, and (of a conv2d) with bn_sums of its result behind? NULL: never. For norm-forms:
+   * these change values, so a pass must have written them. */
+  bool (*has_form)(const Target *target, const Node *main, bool relu, bool sums);
   /* May `a` and `b` (no main ops) share one loop? Called for every pair that a kernel would join.
    */
   bool (*fuses)(const Node *a, const Node *b);

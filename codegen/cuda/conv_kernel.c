@@ -72,9 +72,14 @@ static void add_scaled_relu(Search *s, Node *relu) {
     add_operand(s, affine->arg[k]);
 }
 
+/* Engines store y; without another reader it has no place. */
+static bool needs_more_than_sums(const Node *main) {
+  return main->result[0]->n_uses > 1;
+}
+
 static void find_fprop(Search *s) {
   Node *relu = scaled_relu(s), *sums = reader_of(s, s->main->result[0], OP_BN_SUMS);
-  if (!sums || !has_plan(s, CONV_FPROP_STATS))
+  if (!sums || !needs_more_than_sums(s->main) || !has_plan(s, CONV_FPROP_STATS))
     return;
   if (relu && has_plan(s, CONV_RELU_FPROP_STATS)) {
     begin(s, CONV_RELU_FPROP_STATS);
@@ -119,6 +124,17 @@ ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *amo
   CHECK(found.n_operands == conv_operands((ConvForm)found.op.form), "`%s`: %d operands",
         op_info[main->op].name, found.n_operands);
   return found;
+}
+
+bool conv_kernel_exists(const Device *device, const Node *main, bool relu, bool sums) {
+  ConvOp op = plan_op(main, false);
+  if (main->op == OP_CONV2D_WGRAD && relu)
+    op.form = CONV_RELU_WGRAD;
+  else if (main->op == OP_CONV2D && sums && needs_more_than_sums(main))
+    op.form = relu ? CONV_RELU_FPROP_STATS : CONV_FPROP_STATS;
+  else
+    return false;
+  return plan_exists(&op, device);
 }
 
 ConvKernel conv_kernel_of(const Device *device, const Kernel *kernel) {

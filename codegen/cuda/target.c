@@ -60,6 +60,10 @@ static int kernel_around(const Target *target, Node *main, Node *const *among, i
   return found.n_nodes;
 }
 
+static bool has_form(const Target *target, const Node *main, bool relu, bool sums) {
+  return conv_kernel_exists(cuda_target_of(target)->device, main, relu, sums);
+}
+
 static int64_t workspace(const Target *target, const Kernel *kernel) {
   if (cuda_is_library(kernel))
     return cuda_library_workspace(target, kernel);
@@ -73,6 +77,7 @@ void cuda_target_init(CudaTarget *cuda, const char *name) {
                           .activations = LAYOUT_NHWC,
                           .pixels = true,
                           .kernel_around = kernel_around,
+                          .has_form = has_form,
                           .fuses = loop_fuses,
                           .workspace = workspace,
                           .context = cuda};

@@ -31,9 +31,10 @@ static bool loop_pair(const Node *a, const Node *b) {
     return same_space(a, b);
   if (ga == GEN_CHANNEL && gb == GEN_CHANNEL)
     return same_space(a, b) && !reads(b, a);
-  if (ga == GEN_CHANNEL && gb == GEN_VECTOR)
+  bool in_tail = gb == GEN_VECTOR || b->op == OP_CAST;
+  if (ga == GEN_CHANNEL && in_tail)
     return loop_channels(a) == loop_count(b);
-  if (ga == GEN_POINT && gb == GEN_VECTOR) /* with sums between them: the tail */
+  if (ga == GEN_POINT && in_tail) /* with sums between them: the tail */
     return loop_channels(a) == loop_count(b) && !reads(b, a);
   return false;
 }

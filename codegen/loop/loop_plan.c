@@ -42,14 +42,16 @@ static bool in_kernel(const Kernel *kernel, const Node *node) {
   return false;
 }
 
-/* Tail nodes come after the sums; their results, too, are vectors over the channels. */
+/* Tail nodes come after the sums; their results, too, are vectors over the channels. Casts may be
+ * such. */
 LoopPart loop_part(const Node *node, const Kernel *kernel) {
   bool after_sums = false;
   for (int i = 0; i < kernel->n_nodes; i++) {
     const Node *at = kernel->node[i];
     GenClass gen = op_info[at->op].gen;
+    bool can_end = gen == GEN_VECTOR || at->op == OP_CAST;
     if (at == node)
-      return gen == GEN_VECTOR && after_sums ? PART_TAIL : PART_BODY;
+      return can_end && after_sums ? PART_TAIL : PART_BODY;
     after_sums |= gen == GEN_CHANNEL;
   }
   BUG("`%s` is not in kernel %d", op_info[node->op].name, kernel->id);

@@ -3,9 +3,10 @@
 #include "codegen/cuda/device.h"
 #include "tests/read_file.h"
 
-static const char passes[] = "simplify,eval-graph,autodiff,loss-scale,optimizer,simplify,amp,"
-                             "fold-casts,weight-copies,cse,dce,assign-layout,lower-norm,fuse,"
-                             "schedule,plan-memory,check-plan";
+static const char passes[] =
+    "simplify,eval-graph,autodiff,loss-scale,optimizer,simplify,amp,"
+    "fold-casts,weight-copies,cse,dce,assign-layout,lower-norm,norm-forms,fuse,"
+    "schedule,plan-memory,check-plan";
 
 /* One for all, kept to the end: what it knows of cuDNN has no other. */
 static const Backend *backend(void) {

@@ -1,0 +1,127 @@
+/* norm-forms: give batch normalisations beside convolutions the form that the target takes in.
+ *
+ *   before   %mean, %var = bn_stats %z : f32[C], f32[C]            // %z = conv2d ...
+ *            %y = affine %z, %scale, %shift : f16[..]
+ *            %h = relu %y : f16[..]
+ *            %a = conv2d %h, %w ...                                // and %b = conv2d_wgrad %h, %d
+ *   after    %sum, %squares = bn_sums %z : f32[C], f32[C]
+ *            %mean, %var = bn_moments %sum, %squares {count=M} : f32[C], f32[C]
+ *            %s = cast %scale : f16[C]                             // and %t of %shift
+ *            %y.1 = affine %z, %s, %t : f16[..]
+ *            %h.1 = relu %y.1 : f16[..]
+ *            %a = conv2d %h.1, %w ...                              // %b with a clone of its own
+ *
+ * Where the target has such kernels (Target.has_form). Both change values, so the graph says so.
+ * All main ops that read %h get clones, or none; its other readers may be masks alone, which fuse
+ * computes again from the affine before rounding. Runs after lower-norm and cse, before fuse, which
+ * joins each clone to its main op. Never at --fuse-level=1. Tests: tests/passes/norm_forms.amp */
+#include "passes/edit.h"
+#include "passes/pass.h"
+
+typedef struct Forms {
+  Graph *graph;
+  const Target *target;
+} Forms;
+
+/* ---- statistics from plain sums ---- */
+
+static Node *finish_two(Graph *graph, Node *node, const char *first, const char *second) {
+  node_finish(graph, node, first, 2, NULL);
+  graph_rename(graph, node->result[1], graph_fresh_name(graph, second));
+  return node;
+}
+
+static bool split_stats(void *user, Graph *graph, Node *stats) {
+  const Forms *f = user;
+  Value *z = stats->n_args ? stats->arg[0] : NULL;
+  if (stats->op != OP_BN_STATS || z->node->op != OP_CONV2D ||
+      !f->target->has_form(f->target, z->node, false, true))
+    return false;
+  const char *name = z->name;
+  Node *sums = graph_append(graph, OP_BN_SUMS, stats->loc, 1, &z);
+  finish_two(graph, sums, name_with(graph, name, "sum"), name_with(graph, name, "squares"));
+  Node *moments = graph_append(graph, OP_BN_MOMENTS, stats->loc, 2, sums->result);
+  attr_set_int(graph, moments, ATTR_COUNT, type_count(z->type) / type_count(sums->result[0]->type));
+  finish_two(graph, moments, stats->result[0]->name, stats->result[1]->name);
+  value_take_over(graph, stats->result[0], moments->result[0]);
+  value_take_over(graph, stats->result[1], moments->result[1]);
+  return true;
+}
+
+/* ---- apply and ReLU in front of each reader ---- */
+
+static bool has_sums(const Graph *graph, const Value *z) {
+  for (int i = z->node->order + 1; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_BN_SUMS && graph->node[i]->arg[0] == z)
+      return true;
+  return false;
+}
+
+static bool takes_relu(const Forms *f, const Node *node, int k) {
+  if (k != 0 || (node->op != OP_CONV2D && node->op != OP_CONV2D_WGRAD))
+    return false;
+  bool sums = node->op == OP_CONV2D && has_sums(f->graph, node->result[0]);
+  return f->target->has_form(f->target, node, true, sums);
+}
+
+/* Main ops among the readers of `h`; 0 if one of the readers needs it in memory. */
+static int count_takers(const Forms *f, const Value *h) {
+  int takers = 0;
+  for (int i = h->node->order + 1; i < f->graph->n_nodes; i++) {
+    const Node *node = f->graph->node[i];
+    for (int k = 0; k < node->n_args; k++) {
+      bool mask = node->op == OP_RELU_GRAD && k == 1;
+      if (node->arg[k] != h || mask)
+        continue;
+      if (!takes_relu(f, node, k))
+        return 0;
+      takers++;
+    }
+  }
+  return takers;
+}
+
+static Value *clone(Graph *graph, const Node *node, Value *const *args) {
+  Node *copy = graph_append(graph, node->op, node->loc, node->n_args, args);
+  for (int i = 0; i < node->n_attrs; i++)
+    attr_set(graph, copy, node->attr[i]);
+  Value *value = node_finish(graph, copy, node->result[0]->name, 1, NULL);
+  value->layout = node->result[0]->layout;
+  return value;
+}
+
+static Value *round_vector(Graph *graph, Value *vector, DType dtype) {
+  return graph_cast(graph, vector, dtype, name_with(graph, vector->name, dtype_info[dtype].name));
+}
+
+static bool clone_relu(Forms *f, Node *relu, int n) {
+  Graph *graph = f->graph;
+  Value *h = relu->result[0];
+  const Node *affine = relu->op == OP_RELU ? relu->arg[0]->node : NULL;
+  if (!affine || affine->op != OP_AFFINE || !count_takers(f, h))
+    return false;
+  DType dtype = h->type.dtype;
+  Value *args[] = {affine->arg[0], round_vector(graph, affine->arg[1], dtype),
+                   round_vector(graph, affine->arg[2], dtype)};
+  for (int i = relu->order + 1; i < n; i++) {
+    Node *node = graph->node[i];
+    if (!node->n_args || node->arg[0] != h || node->op == OP_RELU_GRAD)
+      continue;
+    Value *applied = clone(graph, affine, args);
+    node->arg[0] = clone(graph, relu, &applied);
+  }
+  return true;
+}
+
+bool pass_norm_forms(PassContext *context, Graph *graph) {
+  Forms f = {graph, context->target};
+  if (!f.target->has_form || context->options->fuse_level < 2)
+    return false;
+  bool changed = graph_rewrite(graph, split_stats, &f);
+  graph_sweep(graph);
+  int n = graph->n_nodes;
+  for (int i = 0; i < n; i++)
+    changed |= clone_relu(&f, graph->node[i], n);
+  graph_sort(graph);
+  return changed;
+}

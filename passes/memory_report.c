@@ -57,6 +57,16 @@ static void print_workspace(const Node *node, Sums *sums, FILE *out) {
   add(sums, space[1], space[0], live);
 }
 
+/* Images that a device makes of bytes, while the step before is still at work. */
+static void print_pixels(const Graph *graph, const Node *node, FILE *out) {
+  TensorType type = node->result[0]->type;
+  if (node->op == OP_INPUT && attr_int(node, ATTR_PIXELS, 0))
+    fprintf(out,
+            "@%s: %%%s arrives beside the arena, as %" PRId64 " bytes of pixels and %" PRId64
+            " numbers that say what they mean\n",
+            graph->name, node->result[0]->name, type_count(type), 2 * type.dim[0]);
+}
+
 static void print_graph(const Graph *graph, Arena *arena, FILE *out) {
   size_t n = (size_t)graph->n_nodes * (MAX_RESULTS + 1) + 1;
   Sums sums = {.block = arena_alloc(arena, n * sizeof *sums.block)};
@@ -67,6 +77,8 @@ static void print_graph(const Graph *graph, Arena *arena, FILE *out) {
     if (graph->node[i]->op != OP_VARIABLE)
       print_results(graph->node[i], &sums, out);
   }
+  for (int i = 0; i < graph->n_nodes; i++)
+    print_pixels(graph, graph->node[i], out);
   fprintf(out,
           "@%s: peak %" PRId64 " bytes; %d buffers have %" PRId64
           " bytes together; at most %" PRId64 " bytes are alive at once\n\n",

@@ -83,6 +83,7 @@ typedef struct CudaPart {
   const char *name;       /* "cuda:sm_90" */
   int32_t capability;     /* 90. A device with the same major and a higher minor fits too: plans are
                              then made anew, as for other versions of cuDNN */
+  int32_t newest;         /* no later capability has engines for all plans; 0: any has */
   const CudaImage *image; /* for `capability`, and maybe PTX for all that are newer */
   int32_t n_images;
   const unsigned char *constant; /* copied to the device as they are */

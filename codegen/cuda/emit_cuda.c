@@ -197,12 +197,12 @@ void cuda_emit_hooks(const ProgramCode *program, FILE *out) {
   fprintf(
       out,
       "extern const CudaImage amp_images_%s[];\n"
-      "static const CudaPart cuda_part = {\n  .name = \"%s\", .capability = %d,\n"
+      "static const CudaPart cuda_part = {\n  .name = \"%s\", .capability = %d, .newest = %d,\n"
       "  .image = amp_images_%s, .n_images = %d, .constant = constants, .constant_bytes = %zu,\n"
       "  .graph = cuda_graphs, .n_graphs = %d,\n"
       "  .cudnn_version = %d, .cublas_version = %d, .cuda_version = %d};\n\n",
-      ident, program->backend->target->name, cuda->device->capability, ident, 1 + cuda->with_ptx,
-      constants->n, program->module->n_graphs,
+      ident, program->backend->target->name, cuda->device->capability, cuda->newest, ident,
+      1 + cuda->with_ptx, constants->n, program->module->n_graphs,
       any_launch(program, false) ? cuda->toolkit->cudnn_version : 0,
       any_launch(program, true) ? CUBLAS_VERSION : 0, CUDART_VERSION);
 }

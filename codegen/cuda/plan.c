@@ -43,27 +43,40 @@ ConvOp plan_op(const Node *node, bool tf32) {
   BUG("`%s` is no convolution", op_info[node->op].name);
 }
 
-bool plan_exists(const ConvOp *op, const Device *device) {
-  static const struct {
-    ConvForm form;
-    int least, last; /* capabilities */
-    int c, k, filter, stride;
-  } row[] = {
+typedef struct FormRow {
+  ConvForm form;
+  int least, last; /* capabilities */
+  int c, k, filter, stride;
+} FormRow;
+
+static const FormRow form_rows[] = {
 #define PLAN_FORM(form, least, last, c, k, filter, stride)                                         \
   {CONV_##form, least, last, c, k, filter, stride},
 #include "codegen/cuda/plan_forms.def"
-  };
+};
+
+/* NULL for plain forms, and where the device has none. */
+static const FormRow *row_of(const ConvOp *op, const Device *device) {
+  for (size_t i = 0; i < sizeof form_rows / sizeof *form_rows; i++)
+    if (form_rows[i].form == op->form && device->capability >= form_rows[i].least &&
+        device->capability <= form_rows[i].last)
+      return &form_rows[i];
+  return NULL;
+}
+
+bool plan_exists(const ConvOp *op, const Device *device) {
   if (op->form == CONV_FPROP || op->form == CONV_DGRAD || op->form == CONV_WGRAD)
     return op->dtype != CONV_BF16 || device->capability >= 80;
   int64_t filter = op->r > op->s ? op->r : op->s;
   int64_t stride = op->stride[0] > op->stride[1] ? op->stride[0] : op->stride[1];
-  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-    if (row[i].form == op->form && device->capability >= row[i].least &&
-        device->capability <= row[i].last)
-      return op->dtype == CONV_F16 && op->c % row[i].c == 0 && op->k % row[i].k == 0 &&
-             (row[i].filter == 0 || filter <= row[i].filter) &&
-             (row[i].stride == 0 || stride <= row[i].stride);
-  return false;
+  const FormRow *row = row_of(op, device);
+  return row && op->dtype == CONV_F16 && op->c % row->c == 0 && op->k % row->k == 0 &&
+         (row->filter == 0 || filter <= row->filter) && (row->stride == 0 || stride <= row->stride);
+}
+
+int plan_newest(const ConvOp *op, const Device *device) {
+  const FormRow *row = row_of(op, device);
+  return row ? row->last : 0;
 }
 
 /* ---- in the cache: per plan a line of numbers, then its text ---- */

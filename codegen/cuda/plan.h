@@ -26,6 +26,9 @@ ConvOp plan_op(const Node *node, bool tf32);
 /* Has cuDNN an engine for the op's form on the device, by the table plan_forms.def? Asks no
  * library: for passes that choose what to fuse. */
 bool plan_exists(const ConvOp *op, const Device *device);
+/* Up to which capability, from the device's on, the op's form has engines; 0: as far as there are
+ * GPUs. */
+int plan_newest(const ConvOp *op, const Device *device);
 
 /* The first `most` plans that suit (see conv_plans), best first, from the cache folder (NULL: none)
  * if they were made before. How many; 0 with one line in `error`: no library

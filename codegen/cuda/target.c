@@ -46,6 +46,9 @@ const Planned *cuda_planned(CudaTarget *cuda, const Node *node, const ConvOp *op
     if (strcmp(cuda->planned[i].plan.key, key) == 0)
       return &cuda->planned[i];
   Planned planned = {plan(cuda, node, op, key), cuda->n_planned};
+  int newest = plan_newest(op, cuda->device);
+  if (newest && (!cuda->newest || newest < cuda->newest))
+    cuda->newest = newest;
   arena_push(cuda->arena, cuda->planned, cuda->n_planned, cuda->cap_planned, planned);
   return &cuda->planned[planned.index];
 }

@@ -38,6 +38,7 @@ typedef struct CudaTarget {
   const char *failure;       /* the first of a library that cannot be opened; NULL: none */
   Planned *planned;          /* by key, once */
   int n_planned, cap_planned;
+  int newest; /* CudaPart.newest of these */
   Refusal *refusal;
   int n_refusals, cap_refusals;
   Wanted *wanted;

@@ -59,12 +59,13 @@ static void print_workspace(const Node *node, Sums *sums, FILE *out) {
 
 /* Images that a device makes of bytes, while the step before is still at work. */
 static void print_pixels(const Graph *graph, const Node *node, FILE *out) {
+  if (node->op != OP_INPUT || !attr_int(node, ATTR_PIXELS, 0))
+    return;
   TensorType type = node->result[0]->type;
-  if (node->op == OP_INPUT && attr_int(node, ATTR_PIXELS, 0))
-    fprintf(out,
-            "@%s: %%%s arrives beside the arena, as %" PRId64 " bytes of pixels and %" PRId64
-            " numbers that say what they mean\n",
-            graph->name, node->result[0]->name, type_count(type), 2 * type.dim[0]);
+  fprintf(out,
+          "@%s: %%%s arrives beside the arena, as %" PRId64 " bytes of pixels and %" PRId64
+          " numbers that say what they mean\n",
+          graph->name, node->result[0]->name, type_count(type), 2 * type.dim[0]);
 }
 
 static void print_graph(const Graph *graph, Arena *arena, FILE *out) {

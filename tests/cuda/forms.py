@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""forms.py AMPCC AMPCC_ZOO GOLDEN: which kernels with a convolution the fp16 steps of ResNet-50 have on each kind of GPU,
+and that all that norm-forms wrote for them went into them. UPDATE=1 rewrites the golden file."""
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+PASSES = ("simplify,eval-graph,autodiff,loss-scale,optimizer,simplify,amp,fold-casts,weight-copies,cse,dce,"
+          "assign-layout,lower-norm,norm-forms,fuse")
+NODE = re.compile(r"^  (?:%.* = )?(\w+) (.*?)\{(.*?)(?<!\[)\} ?(.*)", re.M)
+
+
+def kernels(text):
+    """Per kernel of @train the texts of its nodes, each as op and operands."""
+    train = text[text.index("graph @train"):]
+    found = collections.defaultdict(list)
+    for op, operands, attrs, _ in NODE.findall(train[:train.index("\n}")]):
+        kernel = re.search(r"kernel=(\d+)", attrs)
+        if kernel:
+            found[int(kernel[1])].append((op, operands))
+    return found.values()
+
+
+def lines(exe, pb, model, target):
+    done = subprocess.run([exe, pb, "--dtype=fp16", "--batch-size=256", f"--target=cuda:{target}", f"--passes={PASSES}"],
+                          capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    counts, alone = collections.Counter(), 0
+    for nodes in kernels(done.stdout):
+        ops = [op for op, _ in nodes]
+        if any(op.startswith("conv2d") for op in ops):
+            counts[" ".join(ops)] += 1
+        else: # a clone's vectors are rounded, all others are f32
+            alone += sum(op == "bn_sums" or (op == "affine" and ".f16" in operands) for op, operands in nodes)
+    for ops, n in sorted(counts.items()):
+        yield f"{model} {target} {n:3} {ops}\n"
+    yield f"{model} {target} {alone:3} left alone\n"
+
+
+def main(exe, zoo, golden):
+    with tempfile.TemporaryDirectory() as folder:
+        got = ""
+        for model in ("resnet50", "resnet50_v2"):
+            pb = os.path.join(folder, model + ".pb")
+            subprocess.run([zoo, model, "-o", pb], check=True)
+            for target in ("t4", "a100", "h200", "b200"):
+                got += "".join(lines(exe, pb, model, target))
+    if "UPDATE" in os.environ:
+        open(golden, "w").write(got)
+    elif open(golden).read() != got:
+        print(f"{golden} is not what ampcc makes:\n{got}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -76,6 +76,14 @@ static bool read_fuse_level(Options *options) {
   return true;
 }
 
+static bool read_tf32(Options *options) {
+  options->compile.tf32 = options->text[OPT_tf32] != NULL;
+  if (!options->compile.tf32 || options->compile.dtype == DT_F32)
+    return true;
+  fprintf(stderr, "ampcc: --tf32 is of fp32, not of --dtype=%s\n", options->text[OPT_dtype]);
+  return false;
+}
+
 static bool read_excess(Options *options) {
   static const char *const word[] = {"exact", "fused", "fast", NULL};
   const char *text = options->text[OPT_excess_precision];
@@ -167,14 +175,14 @@ static bool read_targets(Arena *arena, Options *options) {
 
 /* Which targets go with what comes out. */
 static bool check_targets(const Options *options) {
-  static const OptionId for_gpus[] = {OPT_tuning_db, OPT_require_tuned};
+  static const OptionId for_gpus[] = {OPT_tf32, OPT_tuning_db, OPT_require_tuned};
   const TargetList *targets = &options->targets;
   bool cpu = !targets->device[targets->n - 1];
   if (targets->n > 1 && options->emit != EMIT_EXE && options->emit != EMIT_OBJ) {
     fputs("ampcc: --target: one at a time, but for programs and objects\n", stderr);
     return false;
   }
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 3; i++)
     if (options->text[for_gpus[i]] && !targets->device[0] && options_need_plan(options)) {
       fprintf(stderr, "ampcc: --%s is for GPUs: name one with --target=cuda:...\n",
               option_info[for_gpus[i]].flag);
@@ -196,7 +204,7 @@ bool options_interpret(Arena *arena, Options *options) {
   if (options->text[OPT_print_after_all])
     options->text[OPT_print_after] = "all";
   options->compile.unfused = options->text[OPT_no_fuse] != NULL;
-  return read_dtype(options) && coupling_resolve(options) &&
+  return read_dtype(options) && read_tf32(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
          read_max_memory(options) && read_excess(options) && read_fuse_level(options) &&
          read_output(options) && read_targets(arena, options) && read_certify(options) &&

@@ -49,6 +49,7 @@ typedef struct CompileOptions {
   bool bf16_2_15;     /* with AMP_TF_A: bfloat16 by the lists of TensorFlow 2.15 */
   int64_t max_memory; /* bytes of each graph's arena; 0: as many as it takes, or the target has */
   int fuse_level;     /* 1: loops alone; 2: and what a main op's library takes along */
+  bool tf32;          /* f32 convolutions and products may multiply as TF32 */
   bool unfused;       /* a kernel for each op, so that every result can be looked at */
 } CompileOptions;
 

@@ -47,6 +47,7 @@ static void default_pipeline(Pipeline *p) {
   run(p, pass_weight_copies); /* after optimizer, whose nodes write the copies */
   run(p, pass_cse);           /* after the casts have settled; not after fuse: it clones */
   run(p, pass_dce);           /* after cse, which leaves inputs and variables unread */
+  run(p, pass_tf32);          /* after cse: no convolution or product comes to be after it */
   run(p, pass_assign_layout); /* before lower-norm: one node per normalisation to look at */
   run(p, pass_lower_norm);    /* after the precision passes, before fuse, which needs halves */
   run(p, pass_norm_forms);    /* after cse, which would merge its clones */

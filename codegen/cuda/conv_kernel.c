@@ -112,7 +112,7 @@ ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *amo
     OpKind op;
     void (*find)(Search *);
   } finder[] = {{OP_CONV2D, find_fprop}, {OP_CONV2D_WGRAD, find_wgrad}};
-  ConvKernel found = {.op = plan_op(main, false)};
+  ConvKernel found = {.op = plan_op(main)};
   Search search = {device, main, among, n, &found};
   add_node(&search, main);
   add_operand(&search, main->arg[0]);
@@ -127,7 +127,7 @@ ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *amo
 }
 
 bool conv_kernel_exists(const Device *device, const Node *main, bool relu, bool sums) {
-  ConvOp op = plan_op(main, false);
+  ConvOp op = plan_op(main);
   if (main->op == OP_CONV2D_WGRAD && relu)
     op.form = CONV_RELU_WGRAD;
   else if (main->op == OP_CONV2D && sums && needs_more_than_sums(main))

@@ -41,9 +41,10 @@ typedef struct CudaPlan {
   int32_t n_candidates;
 } CudaPlan;
 
-/* out[rows, columns] = op(a) * op(b), row-major, through cublasLt; computed in f32. */
+/* out[rows, columns] = op(a) * op(b), row-major, through cublasLt; summed in f32. */
 typedef struct CudaMatmul {
   uint8_t dtype, trans_a, trans_b; /* AMPRT_F32, AMPRT_F16, AMPRT_BF16 */
+  uint8_t tf32;                    /* f32 operands may be multiplied as TF32 */
   int64_t rows, columns, inner;
 } CudaMatmul;
 
@@ -90,6 +91,7 @@ typedef struct CudaPart {
   uint64_t constant_bytes;
   const CudaGraph *graph;
   int32_t n_graphs;
+  uint8_t tf32; /* some of its convolutions or products multiply as TF32 */
   int32_t cudnn_version, cublas_version, cuda_version; /* built with; 0: not used. 91900, 130100,
                                                           13000 */
 } CudaPart;

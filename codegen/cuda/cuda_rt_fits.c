@@ -118,8 +118,9 @@ const char *cuda_describe(void) {
     add_version(cudnn, sizeof cudnn, "cuDNN", dnn->cudnnGetVersion(), 10000);
   if (blas)
     add_version(cublas, sizeof cublas, "cuBLASLt", blas->cublasLtGetVersion(), 10000);
-  snprintf(text, sizeof text, "%.200s, %.2f of %.2f GiB, driver for CUDA %d.%d%s%s", found->device,
-           (double)cuda_rt_layout(found->part, found->program).bytes / (1 << 30),
-           (double)found->memory / (1 << 30), driver / 1000, driver % 1000 / 10, cudnn, cublas);
+  snprintf(text, sizeof text, "%.200s, %.2f of %.2f GiB, driver for CUDA %d.%d%s%s%s",
+           found->device, (double)cuda_rt_layout(found->part, found->program).bytes / (1 << 30),
+           (double)found->memory / (1 << 30), driver / 1000, driver % 1000 / 10, cudnn, cublas,
+           found->part->tf32 ? ", TF32" : "");
   return text;
 }

@@ -50,7 +50,8 @@ static int describe(const CudaMatmul *m, CudaProduct *p) {
   cublasOperation_t second = m->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   int64_t width_a = m->trans_a ? m->rows : m->inner, width_b = m->trans_b ? m->inner : m->columns;
   int64_t height_a = m->trans_a ? m->inner : m->rows, height_b = m->trans_b ? m->columns : m->inner;
-  LT(cublasLtMatmulDescCreate, &p->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  LT(cublasLtMatmulDescCreate, &p->product,
+     m->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
   LT(cublasLtMatmulDescSetAttribute, p->product, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
   LT(cublasLtMatmulDescSetAttribute, p->product, CUBLASLT_MATMUL_DESC_TRANSB, &second,
      sizeof second);

@@ -187,6 +187,14 @@ static bool any_launch(const ProgramCode *program, bool products) {
   return false;
 }
 
+static bool any_tf32(const Module *module) {
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++)
+      if (attr_int(module->graph[g]->node[i], ATTR_TF32, 0))
+        return true;
+  return false;
+}
+
 void cuda_emit_hooks(const ProgramCode *program, FILE *out) {
   const CudaTarget *cuda = cuda_target_of(program->backend->target);
   const Bytes *constants = program->emit.constants;
@@ -199,10 +207,10 @@ void cuda_emit_hooks(const ProgramCode *program, FILE *out) {
       "extern const CudaImage amp_images_%s[];\n"
       "static const CudaPart cuda_part = {\n  .name = \"%s\", .capability = %d, .newest = %d,\n"
       "  .image = amp_images_%s, .n_images = %d, .constant = constants, .constant_bytes = %zu,\n"
-      "  .graph = cuda_graphs, .n_graphs = %d,\n"
+      "  .graph = cuda_graphs, .n_graphs = %d, .tf32 = %d,\n"
       "  .cudnn_version = %d, .cublas_version = %d, .cuda_version = %d};\n\n",
       ident, program->backend->target->name, cuda->device->capability, cuda->newest, ident,
-      1 + cuda->with_ptx, constants->n, program->module->n_graphs,
+      1 + cuda->with_ptx, constants->n, program->module->n_graphs, any_tf32(program->module),
       any_launch(program, false) ? cuda->toolkit->cudnn_version : 0,
       any_launch(program, true) ? CUBLAS_VERSION : 0, CUDART_VERSION);
 }

@@ -21,6 +21,8 @@ static int64_t matmul_workspace(CudaTarget *cuda, const Node *node) {
   if (node->result[0]->type.dtype == DT_BF16 && cuda->device->capability < 80)
     cuda_refuse(cuda, node, op_info[node->op].name,
                 "it does not multiply bf16; sm_80 and later do");
+  if (attr_int(node, ATTR_TF32, 0) && cuda->device->capability < 80)
+    cuda_refuse(cuda, node, op_info[node->op].name, plan_no_tf32);
   return MATMUL_WORKSPACE;
 }
 
@@ -100,16 +102,16 @@ static const char *plan_table(Emitter *emit, const Planned *planned, int n_opera
 static const char *matmul_table(Emitter *emit, const Node *node) {
   const int64_t *a = node->arg[0]->type.dim, *out = node->result[0]->type.dim;
   int trans_a = attr_int(node, ATTR_TRANS_A, 0) != 0,
-      trans_b = attr_int(node, ATTR_TRANS_B, 0) != 0;
+      trans_b = attr_int(node, ATTR_TRANS_B, 0) != 0, tf32 = attr_int(node, ATTR_TF32, 0) != 0;
   const char *dtype = cdtype_name(node->result[0]->type.dtype);
   long long rows = out[0], columns = out[1], inner = a[trans_a ? 0 : 1];
-  const char *name = arena_printf(emit->arena, "matmul_%s_%d%d_%lld_%lld_%lld", dtype, trans_a,
-                                  trans_b, rows, columns, inner);
+  const char *name = arena_printf(emit->arena, "matmul_%s%s_%d%d_%lld_%lld_%lld", dtype,
+                                  tf32 ? "_tf32" : "", trans_a, trans_b, rows, columns, inner);
   if (table_intern(emit, name))
     fprintf(emit->tables,
             "static const CudaMatmul %s = {\n  .dtype = %s, .trans_a = %d, .trans_b = %d, "
-            ".rows = %lld, .columns = %lld, .inner = %lld};\n\n",
-            name, dtype, trans_a, trans_b, rows, columns, inner);
+            ".tf32 = %d,\n  .rows = %lld, .columns = %lld, .inner = %lld};\n\n",
+            name, dtype, trans_a, trans_b, tf32, rows, columns, inner);
   return name;
 }
 

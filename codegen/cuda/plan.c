@@ -8,7 +8,9 @@
 
 enum { PLAN_MOST = 32 };
 
-ConvOp plan_op(const Node *node, bool tf32) {
+const char plan_no_tf32[] = "it has no TF32; sm_80 and later have: leave out --tf32";
+
+ConvOp plan_op(const Node *node) {
   static const struct {
     OpKind op;
     ConvForm form;
@@ -28,7 +30,7 @@ ConvOp plan_op(const Node *node, bool tf32) {
                  .dtype = dtype == DT_F16    ? CONV_F16
                           : dtype == DT_BF16 ? CONV_BF16
                                              : CONV_F32,
-                 .tf32 = tf32 && dtype == DT_F32,
+                 .tf32 = dtype == DT_F32 && attr_int(node, ATTR_TF32, 0) != 0,
                  .n = x[0],
                  .h = x[1],
                  .w = x[2],
@@ -154,6 +156,10 @@ int plan_list(Toolkit *toolkit, const char *cache, Arena *arena, const ConvOp *o
   if (op->dtype == CONV_BF16 && device->capability < 80) {
     snprintf(error, TOOLKIT_ERROR, "%s (sm_%d) does not multiply bf16; sm_80 and later do",
              device->name, device->capability);
+    return 0;
+  }
+  if (op->tf32 && device->capability < 80) {
+    snprintf(error, TOOLKIT_ERROR, "%s", plan_no_tf32);
     return 0;
   }
   char text[CONV_KEY_BYTES];

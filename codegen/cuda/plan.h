@@ -21,7 +21,10 @@ enum { PLAN_CANDIDATES = 12 }; /* that a program holds of each plan for --tune *
 
 /* What a conv2d, conv2d_dgrad or conv2d_wgrad node computes; operands in the order of its args,
  * then its result. */
-ConvOp plan_op(const Node *node, bool tf32);
+ConvOp plan_op(const Node *node);
+
+/* Why a device before sm_80 refuses what is to multiply as TF32. */
+extern const char plan_no_tf32[];
 
 /* Has cuDNN an engine for the op's form on the device, by the table plan_forms.def? Asks no
  * library: for passes that choose what to fuse. */

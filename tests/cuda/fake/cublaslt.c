@@ -8,7 +8,7 @@
 
 /* The opaque structs of the header are large enough for these. */
 typedef struct Product {
-  bool trans_a, trans_b;
+  bool tf32, trans_a, trans_b;
 } Product;
 
 typedef struct Layout {
@@ -55,9 +55,11 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute,
                                         cudaDataType scale) {
   BEGIN;
-  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F)
+  bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+  if ((compute != CUBLAS_COMPUTE_32F && !tf32) || scale != CUDA_R_32F)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   *made = make(sizeof(Product));
+  ((Product *)(void *)*made)->tf32 = tf32;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -152,9 +154,22 @@ static float *widened(const void *from, const Layout *l) {
   return to;
 }
 
+/* An operand, with 10 bits of mantissa for TF32. */
+static float *operand(const void *from, const Layout *l, bool tf32) {
+  float *to = widened(from, l);
+  for (int64_t i = 0; tf32 && i < l->stride * (int64_t)l->columns; i++) {
+    uint32_t bits;
+    memcpy(&bits, &to[i], sizeof bits);
+    bits = (bits + 0x1000) & ~0x1fffu;
+    memcpy(&to[i], &bits, sizeof bits);
+  }
+  return to;
+}
+
 static void work_product(void *data) {
   const Call *c = data;
-  float *a = widened(c->at_a, &c->a), *b = widened(c->at_b, &c->b), *d = widened(c->at_d, &c->d);
+  float *a = operand(c->at_a, &c->a, c->product.tf32), *d = widened(c->at_d, &c->d);
+  float *b = operand(c->at_b, &c->b, c->product.tf32);
   int64_t inner = (int64_t)(c->product.trans_a ? c->a.rows : c->a.columns);
   for (int64_t j = 0; j < (int64_t)c->d.columns; j++)
     for (int64_t i = 0; i < (int64_t)c->d.rows; i++) {

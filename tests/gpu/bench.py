@@ -40,7 +40,7 @@ def ours(place, dtype, left):
 def torch(mode, dtype, left):
     watch = MemoryWatch()
     watch.start()
-    done = machine.run([sys.executable, pathlib.Path(__file__).parent / "torch_resnet50.py", mode, dtype, machine.BATCH, STEPS], left)
+    done = machine.run([sys.executable, pathlib.Path(__file__).parent / "torch_resnet50.py", mode, dtype.replace("tf32", "fp32"), machine.BATCH, STEPS], left)
     watch.stop = True
     words = json.loads(done.stdout.splitlines()[-1])
     return words["images_per_second"], watch.peak, words["torch"]
@@ -50,7 +50,7 @@ def throughput(place, left):
     end = time.monotonic() + left - 60
     rates, memory, version = {}, {}, ""
     for turn in range(ROUNDS):
-        for dtype in ("fp16", "bf16", "fp32"):
+        for dtype in ("fp16", "bf16", "tf32"):
             for mode in ("ampcc", "eager", "graph", "compile"):
                 spare = end - time.monotonic()
                 if spare < 30 or (mode == "compile" and turn):
@@ -69,8 +69,26 @@ def throughput(place, left):
     for (dtype, mode), found in rates.items():
         own = rates.get((dtype, "ampcc"))
         ratio = f"{statistics.median(own) / statistics.median(found):.3f}" if own else "-"
-        rows.append([dtype if dtype != "fp32" else "TF32/fp32", mode, " ".join(f"{r:.0f}" for r in found), ratio, memory[dtype, mode]])
+        rows.append([dtype, mode, " ".join(f"{r:.0f}" for r in found), ratio, memory[dtype, mode]])
     return {"rows": rows, "batch": machine.BATCH, "steps": STEPS, "PyTorch": version or "did not run"}
+
+
+def variants(place, left):
+    """fp16 as compiled; with batch norms apart; in little memory; with the plans that were fastest here. In turns."""
+    end, db = time.monotonic() + left, place.out / "tuning_fp16.json"
+    began = time.monotonic()
+    done = machine.run([place.program("resnet50_fp16"), "--device=cuda", f"--tune={db}"], left / 2)
+    seconds = time.monotonic() - began
+    (place.out / "tune_fp16.txt").write_text(done.stdout)
+    machine.compile_program(place, "resnet50_tuned", *machine.PROGRAMS["resnet50_fp16"], end - time.monotonic(), f"--tuning-db={db}")
+    rates, memory = {"fp16": [], "level1": [], "small": [], "tuned": []}, {}
+    for _ in range(ROUNDS):
+        for name, found in rates.items():
+            rate, memory[name] = ours(place, name, end - time.monotonic())
+            found.append(rate)
+    rows = [["program", "images/s, each round", "peak MiB"]]
+    rows += [[name, " ".join(f"{r:.0f}" for r in found), memory[name]] for name, found in rates.items()]
+    return {"rows": rows, "seconds to tune": round(seconds), "its last line": done.stdout.splitlines()[-1]}
 
 
 def start(place, left):

@@ -9,7 +9,10 @@ BATCH = 256
 
 # name: (model of the zoo, flags of ampcc)
 PROGRAMS = {
-    **{f"resnet50_{t}": ("resnet50", [f"--dtype={t}", f"--batch-size={BATCH}"]) for t in ("fp16", "bf16", "fp32")},
+    **{f"resnet50_{t}": ("resnet50", [f"--dtype={t}", f"--batch-size={BATCH}"]) for t in ("fp16", "bf16")},
+    "resnet50_tf32": ("resnet50", ["--tf32", f"--batch-size={BATCH}"]),
+    "resnet50_level1": ("resnet50", ["--dtype=fp16", f"--batch-size={BATCH}", "--fuse-level=1"]),
+    "resnet50_small": ("resnet50", ["--dtype=fp16", f"--batch-size={BATCH}", "--max-memory=6.2GiB"]),
     **{f"cifar_{t}": ("cifar_resnet20", [f"--dtype={t}", "--batch-size=128", "--train-epochs=5", "--lr-schedule=cosine", "--warmup-epochs=0.5",
                                         "--optimizer=nesterov", "--batch-norm-momentum=0.9"]) for t in ("fp32", "bf16", "fp16")},
     **{f"small_{t}": ("cifar_resnet8", [f"--dtype={t}", "--batch-size=32"]) for t in ("fp32", "bf16", "fp16")},
@@ -80,6 +83,15 @@ def configure(folder):
         os.environ["LD_LIBRARY_PATH"] = ":".join([*libraries, os.environ["LD_LIBRARY_PATH"]])
 
 
+def compile_program(place, name, model, flags, left, *more):
+    """The seconds that it took."""
+    folder, pb = place.work / "build", place.work / f"{name}.pb"
+    run([folder / "models/ampcc-zoo", model, "-o", pb], 60)
+    begin = time.monotonic()
+    run([folder / "frontend/ampcc", pb, "-o", place.work / name, f"--target=cpu,cuda:sm_{capability()}", *flags, *more], left)
+    return round(time.monotonic() - begin, 2)
+
+
 def build(place, left):
     start = time.monotonic()
     unpack()
@@ -87,15 +99,10 @@ def build(place, left):
     configure(folder)
     run(["ninja", "-C", folder], left)
     built = time.monotonic()
-    target = f"--target=cpu,cuda:sm_{capability()}"
 
     def compile_one(item):
         name, (model, flags) = item
-        pb = place.work / f"{name}.pb"
-        run([folder / "models/ampcc-zoo", model, "-o", pb], 60)
-        begin = time.monotonic()
-        run([folder / "frontend/ampcc", pb, "-o", place.work / name, target, *flags], left)
-        return name, round(time.monotonic() - begin, 2)
+        return name, compile_program(place, name, model, flags, left)
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         seconds = dict(pool.map(compile_one, PROGRAMS.items()))

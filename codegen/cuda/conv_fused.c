@@ -119,28 +119,38 @@ static void gradient_sums(ConvBuilder *b, CudnnObject x, CudnnObject dx,
   conv_operation(b, object, "sums of a normalisation's gradient");
 }
 
-static void dgrad_bn(ConvBuilder *b, bool adds) {
+static CudnnObject sum_of(ConvBuilder *b, CudnnObject x, CudnnObject y) {
+  CudnnObject sum = conv_between(b);
+  pointwise(b, CUDNN_POINTWISE_ADD, x, y, sum);
+  return sum;
+}
+
+static void dgrad_bn(ConvBuilder *b, bool has_shortcut, bool adds) {
   CudnnObject dy = conv_y(b), w = conv_w(b), x = conv_x(b), channel[N_CHANNEL];
   for (int i = MEAN; i <= BIAS; i++)
     channel[i] = conv_vector(b, b->op->c, CUDNN_DATA_FLOAT);
-  CudnnObject dz = adds ? conv_x(b) : NULL, dx = conv_x(b);
+  CudnnObject shortcut = has_shortcut ? conv_x(b) : NULL, dz = adds ? conv_x(b) : NULL;
+  CudnnObject dx = conv_x(b), gradient = conv_between(b);
   for (int i = DSCALE; i < N_CHANNEL; i++)
     channel[i] = conv_vector(b, b->op->c, CUDNN_DATA_FLOAT);
-  CudnnObject gradient = conv_between(b);
   conv_backward_data(b, dy, w, gradient);
-  if (adds) {
-    CudnnObject sum = conv_between(b);
-    pointwise(b, CUDNN_POINTWISE_ADD, gradient, dz, sum);
-    gradient = sum;
-  }
-  pointwise(b, CUDNN_POINTWISE_RELU_BWD, gradient, normalised(b, x, channel), dx);
+  if (adds)
+    gradient = sum_of(b, gradient, dz);
+  CudnnObject masked_by = normalised(b, x, channel);
+  if (has_shortcut)
+    masked_by = sum_of(b, masked_by, shortcut);
+  pointwise(b, CUDNN_POINTWISE_RELU_BWD, gradient, masked_by, dx);
   gradient_sums(b, x, dx, channel);
 }
 
 void conv_build_dgrad_bn(ConvBuilder *b) {
-  dgrad_bn(b, false);
+  dgrad_bn(b, false, false);
 }
 
 void conv_build_dgrad_bn_add(ConvBuilder *b) {
-  dgrad_bn(b, true);
+  dgrad_bn(b, false, true);
+}
+
+void conv_build_dgrad_bn_short(ConvBuilder *b) {
+  dgrad_bn(b, true, true);
 }

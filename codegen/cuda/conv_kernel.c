@@ -36,7 +36,7 @@ static Node *maker_of(const Search *s, const Value *value, OpKind op) {
 static bool has_plan(const Search *s, ConvForm form) {
   ConvOp op = s->found->op;
   op.form = (uint8_t)form;
-  return plan_exists(&op, s->device);
+  return plan_saves(&op, s->device);
 }
 
 static void begin(Search *s, ConvForm form) {
@@ -50,6 +50,14 @@ static void add_node(Search *s, Node *node) {
 
 static void add_operand(Search *s, const Value *value) {
   s->found->operand[s->found->n_operands++] = (ConvOperand){.value = value};
+}
+
+static void add_constant(Search *s, int64_t n, float each) {
+  s->found->operand[s->found->n_operands++] = (ConvOperand){.n = n, .each = each};
+}
+
+static void add_scratch(Search *s, int64_t n) {
+  s->found->operand[s->found->n_operands++] = (ConvOperand){.n = n, .is_scratch = true};
 }
 
 /* ---- the forms ---- */
@@ -107,11 +115,101 @@ static void find_wgrad(Search *s) {
   add_operand(s, s->main->result[0]);
 }
 
+/* What may stand behind a data gradient, from its result to the sums over what is stored:
+ *
+ *   %g = add %dgrad, %dz            // or %dz, %dgrad; may be missing
+ *   %dx = relu_grad %g, %y
+ *   %sum, %sum_x = bn_grad_stats %dx, %x, %mean
+ *
+ * with %y = affine %x, %scale, %shift made for this mask alone, or any %y in memory. */
+typedef struct Backward {
+  Node *add, *relu, *stats, *affine; /* NULL: there is none */
+} Backward;
+
+static Node *adder_of(const Search *s, const Value *value) {
+  for (int i = 0; i < s->n; i++)
+    if (s->among[i]->op == OP_ADD && (s->among[i]->arg[0] == value || s->among[i]->arg[1] == value))
+      return s->among[i];
+  return NULL;
+}
+
+/* The normalisation's factor and gradient are of this layer: its bias is a variable, whose update
+ * waits for the sums. */
+static bool is_normalisation(const Node *affine, const Node *stats) {
+  const Node *fold = affine->arg[1]->node;
+  return affine->arg[0] == stats->arg[1] && fold->op == OP_BN_FOLD &&
+         affine->arg[1] == fold->result[0] && affine->arg[2] == fold->result[1] &&
+         fold->arg[2] == stats->arg[2] && fold->arg[1]->node->op == OP_VARIABLE;
+}
+
+static bool find_backward(const Search *s, Backward *b) {
+  const Value *gradient = s->main->result[0];
+  *b = (Backward){.add = adder_of(s, gradient)};
+  if (gradient->n_uses != 1)
+    return false;
+  gradient = b->add ? b->add->result[0] : gradient;
+  b->relu = reader_of(s, gradient, OP_RELU_GRAD);
+  b->stats = b->relu ? reader_of(s, b->relu->result[0], OP_BN_GRAD_STATS) : NULL;
+  if (!b->stats || gradient->n_uses != 1)
+    return false;
+  b->affine = maker_of(s, b->relu->arg[1], OP_AFFINE);
+  return !b->affine || is_normalisation(b->affine, b->stats);
+}
+
+/* mean, invstd, scale and bias with which (x - mean) * invstd * scale + bias is the affine, or
+ * nothing; and dscale is the sum of dx * (x - mean) that the graph wants, which has no invstd. */
+static void add_channels(Search *s, const Backward *b) {
+  int64_t n = s->found->op.c;
+  const Node *fold = b->affine ? b->affine->arg[1]->node : NULL;
+  add_operand(s, b->stats->arg[2]);
+  add_constant(s, n, 1);
+  if (fold) {
+    add_operand(s, fold->result[0]);
+    add_operand(s, fold->arg[1]);
+  } else {
+    add_constant(s, n, 0);
+    add_constant(s, n, 0);
+  }
+}
+
+static void add_backward(Search *s, const Backward *b) {
+  const Value *gradient = s->main->result[0];
+  add_operand(s, s->main->arg[0]);
+  add_operand(s, s->main->arg[1]);
+  add_operand(s, b->stats->arg[1]);
+  add_channels(s, b);
+  if (!b->affine)
+    add_operand(s, b->relu->arg[1]);
+  if (b->add)
+    add_operand(s, b->add->arg[b->add->arg[0] == gradient]);
+  add_operand(s, b->relu->result[0]);
+  add_operand(s, b->stats->result[1]);
+  add_operand(s, b->stats->result[0]);
+  for (int i = 0; i < 3; i++) /* a, b, c: the graph makes its own, with the real invstd */
+    add_scratch(s, s->found->op.c);
+  Node *const node[] = {s->main, b->add, b->affine, b->relu, b->stats};
+  for (size_t i = 0; i < sizeof node / sizeof *node; i++)
+    if (node[i])
+      add_node(s, node[i]);
+}
+
+static void find_dgrad(Search *s) {
+  Backward b;
+  if (!find_backward(s, &b) || (!b.affine && !b.add))
+    return;
+  ConvForm form = !b.affine ? CONV_DGRAD_BN_SHORT : b.add ? CONV_DGRAD_BN_ADD : CONV_DGRAD_BN;
+  if (!has_plan(s, form))
+    return;
+  begin(s, form);
+  add_backward(s, &b);
+}
+
 ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *among, int n) {
   static const struct {
     OpKind op;
     void (*find)(Search *);
-  } finder[] = {{OP_CONV2D, find_fprop}, {OP_CONV2D_WGRAD, find_wgrad}};
+  } finder[] = {
+      {OP_CONV2D, find_fprop}, {OP_CONV2D_DGRAD, find_dgrad}, {OP_CONV2D_WGRAD, find_wgrad}};
   ConvKernel found = {.op = plan_op(main)};
   Search search = {device, main, among, n, &found};
   add_node(&search, main);

@@ -8,8 +8,10 @@
 #include "passes/target.h"
 
 typedef struct ConvOperand {
-  const Value *value; /* NULL: what nobody reads */
-  int64_t scratch;    /* its bytes then, in the workspace behind cuDNN's own */
+  const Value *value; /* or NULL, and `n` numbers in f32: */
+  int64_t n;
+  bool is_scratch; /* nobody reads them: in the workspace behind cuDNN's own. Else a constant: */
+  float each;
 } ConvOperand;
 
 typedef struct ConvKernel {

@@ -26,14 +26,14 @@ static int64_t matmul_workspace(CudaTarget *cuda, const Node *node) {
   return MATMUL_WORKSPACE;
 }
 
-/* Gives the operands without a value their place behind what the plan itself wants; returns the
+/* Gives the operands that nobody reads their place behind what the plan itself wants; returns the
  * end of all. */
 static int64_t place_scratch(const ConvKernel *conv, int64_t own, int64_t at[CONV_MAX_OPERANDS]) {
   int64_t end = own;
   for (int i = 0; i < conv->n_operands; i++)
-    if (!conv->operand[i].value) {
+    if (conv->operand[i].is_scratch) {
       at[i] = (end + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
-      end = at[i] + conv->operand[i].scratch;
+      end = at[i] + conv->operand[i].n * (int64_t)sizeof(float);
     }
   return end;
 }
@@ -70,6 +70,18 @@ static CudaPlace place_of(Emitter *emit, const Value *value) {
   if (storage->node->op == OP_CONST)
     return (CudaPlace){(uint64_t)constant_at(emit, storage), CUDA_CONSTANT};
   return (CudaPlace){(uint64_t)value_at(value), value_in_state(value) ? CUDA_STATE : CUDA_ARENA};
+}
+
+static CudaPlace operand_place(Emitter *emit, const ConvOperand *operand, int64_t scratch) {
+  if (operand->value)
+    return place_of(emit, operand->value);
+  if (operand->is_scratch)
+    return (CudaPlace){(uint64_t)scratch, CUDA_ARENA};
+  float *each = arena_alloc(emit->arena, (size_t)operand->n * sizeof *each);
+  for (int64_t i = 0; i < operand->n; i++)
+    each[i] = operand->each;
+  return (CudaPlace){(uint64_t)constant_intern(emit, each, (size_t)operand->n * sizeof *each),
+                     CUDA_CONSTANT};
 }
 
 /* ---- tables ---- */
@@ -121,16 +133,14 @@ static Launch launch_conv(Emitter *emit, const Kernel *kernel, int64_t workspace
   CudaTarget *cuda = cuda_target_of(emit->target);
   ConvKernel conv = conv_kernel_of(cuda->device, kernel);
   const Planned *planned = cuda_planned(cuda, kernel_main(kernel), &conv.op);
-  int64_t scratch[CONV_MAX_OPERANDS];
+  int64_t scratch[CONV_MAX_OPERANDS] = {0};
   Launch launch = {.kind = CUDA_PLAN,
                    .description = plan_table(emit, planned, conv.n_operands),
                    .n_operands = conv.n_operands,
                    .workspace_bytes = planned->plan.workspace};
   place_scratch(&conv, planned->plan.workspace, scratch);
   for (int i = 0; i < conv.n_operands; i++)
-    launch.operand[i] = conv.operand[i].value
-                            ? place_of(emit, conv.operand[i].value)
-                            : (CudaPlace){(uint64_t)(workspace + scratch[i]), CUDA_ARENA};
+    launch.operand[i] = operand_place(emit, &conv.operand[i], workspace + scratch[i]);
   return launch;
 }
 

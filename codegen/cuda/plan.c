@@ -49,11 +49,12 @@ typedef struct FormRow {
   ConvForm form;
   int least, last; /* capabilities */
   int c, k, filter, stride;
+  bool saves;
 } FormRow;
 
 static const FormRow form_rows[] = {
-#define PLAN_FORM(form, least, last, c, k, filter, stride)                                         \
-  {CONV_##form, least, last, c, k, filter, stride},
+#define PLAN_FORM(form, least, last, c, k, filter, stride, saves)                                  \
+  {CONV_##form, least, last, c, k, filter, stride, saves},
 #include "codegen/cuda/plan_forms.def"
 };
 
@@ -66,14 +67,25 @@ static const FormRow *row_of(const ConvOp *op, const Device *device) {
   return NULL;
 }
 
+static bool row_takes(const FormRow *row, const ConvOp *op) {
+  int64_t filter = op->r > op->s ? op->r : op->s;
+  int64_t stride = op->stride[0] > op->stride[1] ? op->stride[0] : op->stride[1];
+  return op->dtype == CONV_F16 && op->c % row->c == 0 && op->k % row->k == 0 &&
+         (row->filter == 0 || filter <= row->filter) &&
+         (row->stride == 0 || stride <= row->stride) && op->pad[0] == op->pad[1] &&
+         op->pad[2] == op->pad[3];
+}
+
 bool plan_exists(const ConvOp *op, const Device *device) {
   if (op->form == CONV_FPROP || op->form == CONV_DGRAD || op->form == CONV_WGRAD)
     return op->dtype != CONV_BF16 || device->capability >= 80;
-  int64_t filter = op->r > op->s ? op->r : op->s;
-  int64_t stride = op->stride[0] > op->stride[1] ? op->stride[0] : op->stride[1];
   const FormRow *row = row_of(op, device);
-  return row && op->dtype == CONV_F16 && op->c % row->c == 0 && op->k % row->k == 0 &&
-         (row->filter == 0 || filter <= row->filter) && (row->stride == 0 || stride <= row->stride);
+  return row && row_takes(row, op);
+}
+
+bool plan_saves(const ConvOp *op, const Device *device) {
+  const FormRow *row = row_of(op, device);
+  return row && row->saves && row_takes(row, op);
 }
 
 int plan_newest(const ConvOp *op, const Device *device) {

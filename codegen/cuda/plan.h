@@ -32,6 +32,8 @@ bool plan_exists(const ConvOp *op, const Device *device);
 /* Up to which capability, from the device's on, the op's form has engines; 0: as far as there are
  * GPUs. */
 int plan_newest(const ConvOp *op, const Device *device);
+/* Has it one for this fused form that moves fewer bytes than the form's parts do? */
+bool plan_saves(const ConvOp *op, const Device *device);
 
 /* The first `most` plans that suit (see conv_plans), best first, from the cache folder (NULL: none)
  * if they were made before. How many; 0 with one line in `error`: no library

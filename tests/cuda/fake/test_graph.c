@@ -235,7 +235,8 @@ static void check_bn(const char *device, const BnForm *form) {
 static void data_and_normalisation(void **state) {
   (void)state;
   static const char *const devices[] = {"a100", "h200", "b200"};
-  static const BnForm forms[] = {{"dgrad_bn", 0, 0, 8}, {"dgrad_bn_add", 0, 8, 9}};
+  static const BnForm forms[] = {
+      {"dgrad_bn", 0, 0, 8}, {"dgrad_bn_add", 0, 8, 9}, {"dgrad_bn_short", 8, 9, 10}};
   for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
       check_bn(devices[d], &forms[i]);

@@ -55,7 +55,9 @@ static bool loads_elsewhere(const PlanText *plan, const Device *device) {
   CudnnObject there = conv_device(&toolkit->cudnn, profile, 0, error, sizeof error);
   bool good = there && conv_plan_load(&toolkit->cudnn, json, strlen(json), there, &loaded, error,
                                       sizeof error);
-  if (!good || loaded.workspace != plan->workspace)
+  /* sums behind a data gradient want more where the clock is slow; a program has some beside */
+  int64_t more = strncmp(plan->key, "dgrad_bn", 8) == 0 ? 2 << 20 : 0;
+  if (!good || loaded.workspace < plan->workspace || loaded.workspace > plan->workspace + more)
     fail_msg("%s, %s: %s, workspace %lld, was %lld", device->name, plan->key, error,
              (long long)loaded.workspace, (long long)plan->workspace);
   conv_plan_free(&toolkit->cudnn, &loaded);
@@ -176,8 +178,8 @@ static void lists_the_candidates(void **state) {
  * for a shape of ResNet-50 there is none. */
 static void the_table_of_forms_is_right(void **state) {
   (void)state;
-  static const char *const form[] = {"fprop_stats", "relu_fprop_stats", "relu_wgrad", "dgrad_bn",
-                                     "dgrad_bn_add"};
+  static const char *const form[] = {"fprop_stats", "relu_fprop_stats", "relu_wgrad",
+                                     "dgrad_bn",    "dgrad_bn_add",     "dgrad_bn_short"};
   static const struct {
     const char *shape;
     bool is_usual;
@@ -185,10 +187,11 @@ static void the_table_of_forms_is_right(void **state) {
                {"n256 h28 w28 c256 k256 r3 s3 u2,2 p1,1,1,1", true},
                {"n256 h56 w56 c256 k64 r1 s1 u1,1 p0,0,0,0", true},
                {"n128 h32 w32 c8 k12 r3 s3 u1,1 p1,1,1,1", true},
+               {"n128 h32 w32 c64 k64 r3 s3 u2,2 p0,1,0,1", true},
                {"n128 h32 w32 c12 k8 r5 s5 u1,1 p2,2,2,2", false},
                {"n256 h224 w224 c8 k64 r7 s7 u2,2 p3,3,3,3", false}};
   for (const Device *device = NULL; (device = next_kind(device));)
-    for (size_t f = 0; f < 5; f++)
+    for (size_t f = 0; f < sizeof form / sizeof *form; f++)
       for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const char *shape = arena_printf(arena, "%s %%s %s", form[f], cases[c].shape);
         char error[TOOLKIT_ERROR];
@@ -198,8 +201,14 @@ static void the_table_of_forms_is_right(void **state) {
         bool found = plan_make(toolkit, NULL, arena, &op, device, &plan, error);
         if (found != expected && (expected || cases[c].is_usual))
           fail_msg("%s: %s: table %d, cuDNN %d", device->name, shape, expected, found);
-        if (found)
-          loads_elsewhere(&plan, device);
+        if (!found)
+          continue;
+        loads_elsewhere(&plan, device);
+        /* an engine that keeps its gradient in f32 in memory saves nothing */
+        int64_t dx = op.n * op.h * op.w * op.c;
+        bool one_pass = plan.workspace < 2 * dx;
+        if (expected && plan_saves(&op, device) != one_pass)
+          fail_msg("%s: %s: workspace %lld", device->name, shape, (long long)plan.workspace);
       }
 }
 

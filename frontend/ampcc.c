@@ -126,7 +126,7 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
 }
 
 static int compile(Arena *arena, Options *options) {
-  Diag diag = {.out = stderr, .warn = options->warn};
+  Diag diag = {.out = stderr, .warn = options->warn, .quiet = options->text[OPT_quiet] != NULL};
   PartList *parts = arena_new_of(arena, PartList);
   int status =
       load_rules(arena, options, &diag) ? parts_open(arena, options, parts, &diag) : EXIT_INPUT;

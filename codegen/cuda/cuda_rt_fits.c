@@ -81,7 +81,8 @@ static int refuse_memory(char *why, size_t size) {
   if (need <= cuda_rt_found.memory)
     return 0;
   return snprintf(why, size,
-                  "this needs %.2f GiB of GPU memory, %s has %.2f: compile with a smaller "
+                  "this needs %.2f GiB of GPU memory, %s has %.2f: compile with --max-memory or a "
+                  "smaller "
                   "--batch-size",
                   (double)need / gib, cuda_rt_found.device, (double)cuda_rt_found.memory / gib),
          -1;

@@ -65,7 +65,7 @@ int cuda_rt_memory_open(void) {
     return -1;
   if (layout.bytes > free_bytes)
     return cuda_rt_fail("this needs %.2f GiB of GPU memory, of the %.2f of %s %.2f are free: end "
-                        "other programs, or compile with a smaller --batch-size",
+                        "other programs, or compile with --max-memory or a smaller --batch-size",
                         (double)layout.bytes / gib, (double)all / gib, cuda_rt_found.device,
                         (double)free_bytes / gib);
   if (CUDA(cudaMalloc, &made, layout.bytes))

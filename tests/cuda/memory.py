@@ -63,6 +63,8 @@ def limits(made):
     status, text, _ = made.compile("cifar_resnet8", *flags, "--batch-size=20480")
     good &= check("fits with values computed again",
                   status == 0 and "note: @train would not fit into cuda:sm_75" in text and kernels_again(text) > 0 and arena(text) < 15828320256)
+    status, text, _ = made.compile("cifar_resnet8", *flags, "--batch-size=20480", "-q")
+    good &= check("quietly", status == 0 and "note:" not in text)
     status, text, _ = made.compile("cifar_resnet8", *flags, "--batch-size=32768")
     good &= check("does not fit", status == 1 and re.search(r"error\[E409\]: @train needs [\d.]+ GiB .* cuda:sm_75 has room for 13\.\d+ GiB", text))
     status, text, _ = made.compile("cifar_resnet8", *flags, "--max-memory=1")

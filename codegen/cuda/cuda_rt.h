@@ -41,10 +41,12 @@ typedef struct CudaPlan {
   int32_t n_candidates;
 } CudaPlan;
 
-/* out[rows, columns] = op(a) * op(b), row-major, through cublasLt; summed in f32. */
+/* out[rows, columns] = op(a) * op(b) [+ bias[columns]], row-major, through cublasLt; summed in f32.
+ */
 typedef struct CudaMatmul {
   uint8_t dtype, trans_a, trans_b; /* AMPRT_F32, AMPRT_F16, AMPRT_BF16 */
   uint8_t tf32;                    /* f32 operands may be multiplied as TF32 */
+  uint8_t bias;                    /* a vector of type `dtype` is added to each row */
   int64_t rows, columns, inner;
 } CudaMatmul;
 
@@ -59,7 +61,7 @@ typedef struct CudaLaunch {
                                            dynamic shared memory */
   uint32_t grid[3], block[3];           /* KERNEL */
   const CudaPlan *plan;                 /* PLAN */
-  const CudaMatmul *matmul;             /* MATMUL: operands a, b, out */
+  const CudaMatmul *matmul;             /* MATMUL: operands a, b, out, bias */
   CudaPlace operand[CUDA_MAX_OPERANDS]; /* PLAN (as uid), MATMUL */
   uint64_t workspace, workspace_bytes;  /* PLAN, MATMUL: in the arena */
 } CudaLaunch;

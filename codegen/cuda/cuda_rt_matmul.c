@@ -91,13 +91,27 @@ static int prefer(const CudaLaunch *launch, cublasLtMatmulPreference_t preferenc
   return cuda_rt_failed() ? -1 : 0;
 }
 
+/* A row of out is a column of what cublasLt makes: the vector along it is the one that it adds. */
+static int describe_bias(const CudaLaunch *launch, const CudaProduct *p) {
+  const CudaMatmul *m = launch->matmul;
+  const CudaPlace *place = &launch->operand[3];
+  const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+  if (!m->bias)
+    return 0;
+  const void *bias = cuda_rt_at(place->block, place->at);
+  LT(cublasLtMatmulDescSetAttribute, p->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+     sizeof epilogue);
+  return LT(cublasLtMatmulDescSetAttribute, p->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+            sizeof bias);
+}
+
 int cuda_rt_product_make(const CudaLaunch *launch, CudaProduct *out) {
   const CudaMatmul *m = launch->matmul;
   cublasLtMatmulPreference_t preference = NULL;
   cublasLtMatmulHeuristicResult_t found;
   int n = 0;
   *out = (CudaProduct){0};
-  if (describe(m, out))
+  if (describe(m, out) || describe_bias(launch, out))
     return -1;
   LT(cublasLtMatmulPreferenceCreate, &preference);
   prefer(launch, preference);

@@ -1,5 +1,6 @@
 /* Kernels with a main op: a convolution, with what runs with it, as a plan of cuDNN; a matrix
- * product as a call of cublasLt. Neither has text of its own; equal ones share a table. */
+ * product, perhaps with its bias, as a call of cublasLt. Neither has text of its own; equal ones
+ * share a table. */
 #include "codegen/cuda/cuda.h"
 #include "codegen/cuda/target.h"
 #include "codegen/loop/bits.h"
@@ -111,19 +112,29 @@ static const char *plan_table(Emitter *emit, const Planned *planned, int n_opera
   return name;
 }
 
-static const char *matmul_table(Emitter *emit, const Node *node) {
+/* The node of the kernel that adds to the product; NULL: none. */
+static const Node *bias_of(const Kernel *kernel) {
+  for (int i = 0; i < kernel->n_nodes; i++)
+    if (kernel->node[i]->op == OP_BIAS_ADD)
+      return kernel->node[i];
+  CHECK(kernel->n_nodes == 1, "kernel %d is no product", kernel->id);
+  return NULL;
+}
+
+static const char *matmul_table(Emitter *emit, const Node *node, bool bias) {
   const int64_t *a = node->arg[0]->type.dim, *out = node->result[0]->type.dim;
   int trans_a = attr_int(node, ATTR_TRANS_A, 0) != 0,
       trans_b = attr_int(node, ATTR_TRANS_B, 0) != 0, tf32 = attr_int(node, ATTR_TF32, 0) != 0;
   const char *dtype = cdtype_name(node->result[0]->type.dtype);
   long long rows = out[0], columns = out[1], inner = a[trans_a ? 0 : 1];
-  const char *name = arena_printf(emit->arena, "matmul_%s%s_%d%d_%lld_%lld_%lld", dtype,
-                                  tf32 ? "_tf32" : "", trans_a, trans_b, rows, columns, inner);
+  const char *name =
+      arena_printf(emit->arena, "matmul_%s%s%s_%d%d_%lld_%lld_%lld", dtype, tf32 ? "_tf32" : "",
+                   bias ? "_bias" : "", trans_a, trans_b, rows, columns, inner);
   if (table_intern(emit, name))
     fprintf(emit->tables,
             "static const CudaMatmul %s = {\n  .dtype = %s, .trans_a = %d, .trans_b = %d, "
-            ".tf32 = %d,\n  .rows = %lld, .columns = %lld, .inner = %lld};\n\n",
-            name, dtype, trans_a, trans_b, tf32, rows, columns, inner);
+            ".tf32 = %d, .bias = %d,\n  .rows = %lld, .columns = %lld, .inner = %lld};\n\n",
+            name, dtype, trans_a, trans_b, tf32, bias, rows, columns, inner);
   return name;
 }
 
@@ -144,13 +155,17 @@ static Launch launch_conv(Emitter *emit, const Kernel *kernel, int64_t workspace
   return launch;
 }
 
-static Launch launch_matmul(Emitter *emit, const Node *node) {
-  return (Launch){.kind = CUDA_MATMUL,
-                  .description = matmul_table(emit, node),
-                  .n_operands = 3,
-                  .operand = {place_of(emit, node->arg[0]), place_of(emit, node->arg[1]),
-                              place_of(emit, node->result[0])},
-                  .workspace_bytes = MATMUL_WORKSPACE};
+static Launch launch_matmul(Emitter *emit, const Kernel *kernel) {
+  const Node *main = kernel_main(kernel), *bias = bias_of(kernel);
+  Launch launch = {.kind = CUDA_MATMUL,
+                   .description = matmul_table(emit, main, bias != NULL),
+                   .n_operands = 3 + (bias != NULL),
+                   .operand = {place_of(emit, main->arg[0]), place_of(emit, main->arg[1]),
+                               place_of(emit, (bias ? bias : main)->result[0])},
+                   .workspace_bytes = MATMUL_WORKSPACE};
+  if (bias)
+    launch.operand[3] = place_of(emit, bias->arg[1]);
+  return launch;
 }
 
 void cuda_emit_library(Emitter *emit, const Kernel *kernel, LaunchList *out) {
@@ -158,7 +173,7 @@ void cuda_emit_library(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   const int64_t *space = attr_ints(kernel->node[0], ATTR_WORKSPACE, 2);
   int64_t workspace = space ? space[0] : 0;
   Launch launch =
-      main->op == OP_MATMUL ? launch_matmul(emit, main) : launch_conv(emit, kernel, workspace);
+      main->op == OP_MATMUL ? launch_matmul(emit, kernel) : launch_conv(emit, kernel, workspace);
   launch.kernel = kernel->id;
   launch.workspace = workspace;
   arena_push(emit->arena, out->launch, out->n, out->cap, launch);

@@ -1,5 +1,5 @@
 /* What passes may ask about a GPU. Convolutions are plans of cuDNN, with what conv_kernel.c finds
- * around them; products are calls of cublasLt, which take nothing with them. */
+ * around them; products are calls of cublasLt, which take a bias. */
 #include "codegen/cuda/target.h"
 
 #include "codegen/cuda/cuda.h"
@@ -53,9 +53,23 @@ const Planned *cuda_planned(CudaTarget *cuda, const Node *node, const ConvOp *op
   return &cuda->planned[planned.index];
 }
 
+/* cublasLt adds a bias to its f32 sums before it rounds them: with an f32 result the same as after,
+ * with a narrower one not, and so left to a loop. */
+static int product_around(Node *main, Node *const *among, int n, Node *out[MAX_AROUND]) {
+  const Value *result = main->result[0];
+  for (int i = 0; i < n && result->n_uses == 1 && result->type.dtype == DT_F32; i++)
+    if (among[i]->op == OP_BIAS_ADD && among[i]->arg[0] == result) {
+      out[1] = among[i];
+      return 2;
+    }
+  return 1;
+}
+
 static int kernel_around(const Target *target, Node *main, Node *const *among, int n,
                          Node *out[MAX_AROUND]) {
   out[0] = main;
+  if (op_info[main->op].gen == GEN_MATMUL)
+    return product_around(main, among, n, out);
   if (op_info[main->op].gen != GEN_CONV)
     return 1;
   ConvKernel found = conv_kernel_around(cuda_target_of(target)->device, main, among, n);

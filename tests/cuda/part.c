@@ -224,6 +224,7 @@ static void run_product(Arena *arena, const CudaLaunch *launch, CudaRun run) {
   int64_t rows = m->rows, columns = m->columns, inner = m->inner;
   const float *a = widen(arena, run, &launch->operand[0], rows * inner, m->dtype);
   const float *b = widen(arena, run, &launch->operand[1], columns * inner, m->dtype);
+  const float *bias = m->bias ? widen(arena, run, &launch->operand[3], columns, m->dtype) : NULL;
   float *out = arena_alloc(arena, (size_t)(rows * columns) * sizeof *out);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < columns; j++) {
@@ -231,7 +232,7 @@ static void run_product(Arena *arena, const CudaLaunch *launch, CudaRun run) {
       for (int64_t k = 0; k < inner; k++)
         sum += (double)a[m->trans_a ? k * rows + i : i * inner + k] *
                b[m->trans_b ? j * inner + k : k * columns + j];
-      out[i * columns + j] = (float)sum;
+      out[i * columns + j] = (float)sum + (bias ? bias[j] : 0);
     }
   amprt_from_f32((AmprtDType)m->dtype, out, operand_at(run, &launch->operand[2]),
                  (size_t)(rows * columns));

@@ -34,7 +34,8 @@ enum {
   PRODUCT = 5120,
   SUM = 6144,
   SUMS = 6400,
-  SQUARES = 6656
+  SQUARES = 6656,
+  BIASED = 6912
 };
 enum { ARENA = 8192, STATE = 64, ROWS = X_SIZE / 20, COLUMNS = 4, INNER = 20 };
 
@@ -51,6 +52,8 @@ static const CudaPlan plans[] = {
 };
 static const CudaMatmul product = {
     .dtype = AMPRT_F32, .trans_b = 1, .rows = ROWS, .columns = COLUMNS, .inner = INNER};
+static const CudaMatmul biased = {
+    .dtype = AMPRT_F32, .trans_b = 1, .bias = 1, .rows = ROWS, .columns = COLUMNS, .inner = INNER};
 
 typedef struct Args { /* as in device.cu */
   int64_t x, y;
@@ -70,6 +73,10 @@ static const CudaLaunch launches[] = {
     {.kind = CUDA_PLAN, .kernel = 1, .plan = &plans[1], .operand = {AT(Y), AT(FILTER), AT(DX)}},
     {.kind = CUDA_PLAN, .kernel = 2, .plan = &plans[2], .operand = {AT(X), AT(Y), AT(DF)}},
     {.kind = CUDA_MATMUL, .kernel = 3, .matmul = &product, .operand = {AT(X), AT(Y), AT(PRODUCT)}},
+    {.kind = CUDA_MATMUL,
+     .kernel = 3,
+     .matmul = &biased,
+     .operand = {AT(X), AT(Y), AT(BIASED), AT(SUMS)}},
     {.kernel = 4,
      .function = "add_constant",
      .args = &add_args,
@@ -230,6 +237,9 @@ static void check_steps(void) {
   check_read(DX, want.dx, X_SIZE, "dgrad");
   check_read(DF, want.df, F_SIZE, "wgrad");
   check_read(PRODUCT, want.product, ROWS * COLUMNS, "product");
+  for (int i = 0; i < ROWS * COLUMNS; i++)
+    want.product[i] += sums[i % COLUMNS];
+  check_read(BIASED, want.product, ROWS * COLUMNS, "product with bias");
   check_read(X, want.x, X_SIZE, "kernel");
 }
 

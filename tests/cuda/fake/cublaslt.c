@@ -9,6 +9,8 @@
 /* The opaque structs of the header are large enough for these. */
 typedef struct Product {
   bool tf32, trans_a, trans_b;
+  cublasLtEpilogue_t epilogue; /* 0: not set */
+  const void *bias;            /* of the type of d, one for each of its rows */
 } Product;
 
 typedef struct Layout {
@@ -69,11 +71,24 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t product,
   BEGIN;
   Product *p = (Product *)(void *)product;
   cublasOperation_t operation;
-  if (bytes != sizeof operation ||
-      (name != CUBLASLT_MATMUL_DESC_TRANSA && name != CUBLASLT_MATMUL_DESC_TRANSB))
+  const struct {
+    cublasLtMatmulDescAttributes_t name;
+    void *to;
+    size_t bytes;
+  } rows[] = {
+      {CUBLASLT_MATMUL_DESC_TRANSA, &operation, sizeof operation},
+      {CUBLASLT_MATMUL_DESC_TRANSB, &operation, sizeof operation},
+      {CUBLASLT_MATMUL_DESC_EPILOGUE, &p->epilogue, sizeof p->epilogue},
+      {CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias},
+  };
+  size_t i = 0, n = sizeof rows / sizeof *rows;
+  while (i < n && (rows[i].name != name || rows[i].bytes != bytes))
+    i++;
+  if (i == n)
     return CUBLAS_STATUS_INVALID_VALUE;
-  memcpy(&operation, from, sizeof operation);
-  *(name == CUBLASLT_MATMUL_DESC_TRANSA ? &p->trans_a : &p->trans_b) = operation == CUBLAS_OP_T;
+  memcpy(rows[i].to, from, bytes);
+  if (rows[i].to == &operation)
+    *(name == CUBLASLT_MATMUL_DESC_TRANSA ? &p->trans_a : &p->trans_b) = operation == CUBLAS_OP_T;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -170,6 +185,8 @@ static void work_product(void *data) {
   const Call *c = data;
   float *a = operand(c->at_a, &c->a, c->product.tf32), *d = widened(c->at_d, &c->d);
   float *b = operand(c->at_b, &c->b, c->product.tf32);
+  const Layout column = {c->d.type, c->d.rows, 1, (int64_t)c->d.rows};
+  float *bias = c->product.bias ? widened(c->product.bias, &column) : NULL;
   int64_t inner = (int64_t)(c->product.trans_a ? c->a.rows : c->a.columns);
   for (int64_t j = 0; j < (int64_t)c->d.columns; j++)
     for (int64_t i = 0; i < (int64_t)c->d.rows; i++) {
@@ -177,13 +194,16 @@ static void work_product(void *data) {
       for (int64_t k = 0; k < inner; k++)
         sum += (double)element(a, &c->a, c->product.trans_a, i, k) *
                element(b, &c->b, c->product.trans_b, k, j);
-      d[i + j * c->d.stride] = (float)sum;
+      d[i + j * c->d.stride] = (float)sum + (bias ? bias[i] : 0);
     }
   amprt_from_f32(c->d.type, d, c->at_d, (size_t)(c->d.stride * (int64_t)c->d.columns));
-  free(a), free(b), free(d);
+  free(a), free(b), free(d), free(bias);
 }
 
 static bool fits(const Call *c) {
+  bool biased = c->product.epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (biased != (c->product.bias != NULL) || (c->product.epilogue && !biased))
+    return false;
   bool ta = c->product.trans_a, tb = c->product.trans_b;
   uint64_t rows = ta ? c->a.columns : c->a.rows, inner = ta ? c->a.rows : c->a.columns;
   uint64_t inner_b = tb ? c->b.columns : c->b.rows, columns = tb ? c->b.rows : c->b.columns;

@@ -5,7 +5,7 @@
 #define AMPCC_TESTS_CUDA_PART_H
 
 #include "codegen/codegen.h"
-#include "ir/eval/eval.h"
+#include "tests/cuda/group.h"
 
 typedef struct Part Part;
 
@@ -24,6 +24,15 @@ void part_free(Part *part);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph. `seed`
  * orders blocks and threads. Returns how many launches did what they must not (each is printed). */
 int part_run(Part *part, int graph, uint64_t seed, EvalEnv *env);
+/* The same, each generated kernel that somebody wants to see by itself: with the evaluator's
+ * numbers for operands, its results against the evaluator's. The other kernels do not run. */
+typedef struct PartEach {
+  bool (*wants)(void *user, const Group *group, const CudaLaunch *launch, int n_launches);
+  void *user;
+  Truth truth;
+  double tolerance;
+} PartEach;
+int part_run_each(Part *part, int graph, uint64_t seed, EvalEnv *env, const PartEach *each);
 /* From now on barriers in this line of the kernels' text do nothing; 0: all do what they should.
  * Returns how often a thread has passed the one before. */
 int part_skip(Part *part, int line);

@@ -42,20 +42,13 @@ static int check_graph(Step *s, int g) {
   return failed;
 }
 
-static DType dtype_named(const char *name) {
-  for (int d = 0; d < DT_COUNT; d++)
-    if (strcmp(dtype_info[d].name, name) == 0)
-      return (DType)d;
-  BUG("no dtype %s", name);
-}
-
 int main(int argc, char **argv) {
   CHECK(argc > 4 && argc <= 4 + MOST_FILES,
         "usage: step RESOURCE_FOLDER WORK_FOLDER DTYPE FILE.amp...");
   static Step step[MOST_FILES];
   int failed = 0, n = argc - 4;
   for (int i = 0; i < n; i++)
-    step_begin(&step[i], argv[4 + i], dtype_named(argv[3]), NULL, argv[1], argv[2],
+    step_begin(&step[i], argv[4 + i], step_dtype(argv[3]), NULL, argv[1], argv[2],
                (char[]){'s', 't', 'e', 'p', (char)('0' + i), 0});
   for (int i = 0; i < n; i++) {
     part_finish(step[i].part);

@@ -3,13 +3,12 @@
 #include "codegen/cuda/device.h"
 #include "tests/read_file.h"
 
-static const char passes[] =
-    "simplify,eval-graph,autodiff,loss-scale,optimizer,simplify,amp,"
-    "fold-casts,weight-copies,cse,dce,assign-layout,lower-norm,norm-forms,fuse,"
-    "schedule,plan-memory,check-plan";
+#include <string.h>
+
+enum { FUSE_LEVEL = 2 };
 
 /* One for all, kept to the end: what it knows of cuDNN has no other. */
-static const Backend *backend(void) {
+const Backend *step_backend(void) {
   static Arena *arena;
   static const Backend *made;
   const char *error = NULL;
@@ -22,26 +21,43 @@ static const Backend *backend(void) {
   return made;
 }
 
-void step_begin(Step *s, const char *path, DType dtype, const PartEdit *edit, const char *resource,
-                const char *folder, const char *name) {
+DType step_dtype(const char *name) {
+  for (int d = 0; d < DT_COUNT; d++)
+    if (strcmp(dtype_info[d].name, name) == 0)
+      return (DType)d;
+  BUG("no dtype %s", name);
+}
+
+void step_compile(Step *s, const char *path, DType dtype, int fuse_level, const char *resource) {
   *s = (Step){.arena = arena_new()};
   Diag diag = {.out = stderr};
   compile_options_default(&s->compile);
   s->compile.dtype = dtype;
+  s->compile.fuse_level = fuse_level;
   s->codegen = (CodegenOptions){.compile = &s->compile, .resource = resource};
-  s->name = arena_printf(s->arena, "%s_%s", name, dtype_info[dtype].name);
   Module *module = module_parse(s->arena, path, read_file(s->arena, path), &diag);
   CHECK(module, "%s does not parse", path);
   s->module = module;
-  PassContext context = {module, &s->compile, backend_target(backend()), &diag, arena_new()};
-  bool ok = pipeline_run(&context, passes, NULL, NULL);
-  CHECK(ok && backend_report(backend(), &diag) == 0, "%s failed", path);
+  PassContext context = {module, &s->compile, backend_target(step_backend()), &diag, arena_new()};
+  bool ok = pipeline_run(&context, NULL, NULL, NULL);
+  CHECK(ok && backend_report(step_backend(), &diag) == 0, "%s failed", path);
   arena_free(context.scratch);
-  s->part = part_begin(s->arena, &(ProgramPart){module, backend(), NULL}, &s->codegen, edit, folder,
-                       s->name);
+}
+
+void step_build(Step *s, const PartEdit *edit, const char *folder, const char *name) {
+  s->name = arena_printf(s->arena, "%s_%s", name, dtype_info[s->compile.dtype].name);
+  s->part = part_begin(s->arena, &(ProgramPart){s->module, step_backend(), NULL}, &s->codegen, edit,
+                       folder, s->name);
+}
+
+void step_begin(Step *s, const char *path, DType dtype, const PartEdit *edit, const char *resource,
+                const char *folder, const char *name) {
+  step_compile(s, path, dtype, FUSE_LEVEL, resource);
+  step_build(s, edit, folder, name);
 }
 
 void step_free(Step *s) {
-  part_free(s->part);
+  if (s->part)
+    part_free(s->part);
   arena_free(s->arena);
 }

@@ -62,7 +62,7 @@ EvalEnv *step_evaluate(Arena *arena, const Graph *graph) {
 
 int step_compared;
 
-static double distance(const EvalTensor *a, const EvalTensor *b) {
+double step_distance(const EvalTensor *a, const EvalTensor *b) {
   double diff = 0, norm = 0;
   bool same = true;
   for (int64_t i = 0; i < type_count(a->type); i++) {
@@ -88,7 +88,7 @@ int step_compare(const char *what, const Graph *graph, EvalEnv *want, EvalEnv *g
     const EvalTensor *now = eval_env_get(got, want->name[i]);
     if (!now || !is_result(graph, want->name[i]))
       continue;
-    double d = distance(&want->tensor[i], now);
+    double d = step_distance(&want->tensor[i], now);
     n++;
     if (d <= tolerance)
       continue;

@@ -12,6 +12,9 @@ EvalEnv *step_evaluate(Arena *arena, const Graph *graph);
  * how many are not (each is printed), or 1 if there are none at all. */
 int step_compare(const char *what, const Graph *graph, EvalEnv *want, EvalEnv *got,
                  double tolerance);
+/* Relative, L2; 0 only for the same numbers, signs of zeros included; infinite if not both finite.
+ */
+double step_distance(const EvalTensor *a, const EvalTensor *b);
 extern int step_compared; /* results, so far */
 
 #endif

@@ -8,19 +8,32 @@ static bool is_pro_or_epilogue(const Node *node) {
   return gen == GEN_POINT || gen == GEN_CHANNEL;
 }
 
+/* The nodes that are still alone in their groups. */
+static int list_alone(const Fusion *fusion, Node **out) {
+  int n = 0;
+  for (int i = 0; i < fusion->depend->n; i++)
+    if (fusion->group[fusion->group_of[i]].n == 1)
+      out[n++] = fusion_node(fusion, i);
+  return n;
+}
+
+static void join_main(Fusion *fusion, Node *main, Node **among) {
+  Node *around[MAX_AROUND];
+  int index[MAX_AROUND];
+  int n_among = list_alone(fusion, among);
+  int n = fusion->target->kernel_around(fusion->target, main, among, n_among, around);
+  for (int i = 0; i < n; i++)
+    index[i] = around[i]->mark;
+  if (n > 1)
+    fusion_merge_all(fusion, index, n);
+}
+
 void stage_join_mains(Fusion *fusion) {
-  const Target *target = fusion->target;
-  const Depend *depend = fusion->depend;
-  for (int i = 0; target->kernel_around && i < depend->n; i++) {
-    Node *around[MAX_AROUND];
-    int index[MAX_AROUND], n = 1;
-    if (node_is_main(depend->node[i]))
-      n = target->kernel_around(target, depend->node[i], depend->node, depend->n, around);
-    for (int k = 0; n > 1 && k < n; k++)
-      index[k] = around[k]->mark;
-    if (n > 1)
-      fusion_merge_all(fusion, index, n);
-  }
+  int n = fusion->depend->n;
+  Node **among = arena_alloc(fusion->arena, ((size_t)n + 1) * sizeof *among);
+  for (int i = 0; fusion->target->kernel_around && i < n; i++)
+    if (node_is_main(fusion_node(fusion, i)))
+      join_main(fusion, fusion_node(fusion, i), among);
 }
 
 /* ---- numbering ---- */

@@ -11,10 +11,12 @@
  *            %h.1 = relu %y.1 : f16[..]
  *            %a = conv2d %h.1, %w ...                              // %b with a clone of its own
  *
- * Where the target has such kernels (Target.has_form). Both change values, so the graph says so.
- * All main ops that read %h get clones, or none; its other readers may be masks alone, which fuse
- * computes again from the affine before rounding. Runs after lower-norm and cse, before fuse, which
- * joins each clone to its main op. Never at --fuse-level=1. Tests: tests/passes/norm_forms.amp */
+ * Where the target has such kernels (Target.has_form); where it has one of a block's end with the
+ * next convolution, the affines of %o = relu(affine + z) are rounded too. All of it changes values,
+ * so the graph says so. All main ops that read %h get clones, or none; its other readers may be
+ * masks alone, which fuse computes again from the affine before rounding. Runs after lower-norm and
+ * cse, before fuse, which joins each clone to its main op. Never at --fuse-level=1. Tests:
+ * tests/passes/norm_forms.amp */
 #include "passes/edit.h"
 #include "passes/pass.h"
 
@@ -35,7 +37,7 @@ static bool split_stats(void *user, Graph *graph, Node *stats) {
   const Forms *f = user;
   Value *z = stats->n_args ? stats->arg[0] : NULL;
   if (stats->op != OP_BN_STATS || z->node->op != OP_CONV2D ||
-      !f->target->has_form(f->target, z->node, false, true))
+      !f->target->has_form(f->target, z->node, NORM_SUMS))
     return false;
   const char *name = z->name;
   Node *sums = graph_append(graph, OP_BN_SUMS, stats->loc, 1, &z);
@@ -57,11 +59,13 @@ static bool has_sums(const Graph *graph, const Value *z) {
   return false;
 }
 
+static bool takes(const Forms *f, const Node *node, NormForm form) {
+  return f->target->has_form(f->target, node, form) &&
+         (node->op != OP_CONV2D || has_sums(f->graph, node->result[0]));
+}
+
 static bool takes_relu(const Forms *f, const Node *node, int k) {
-  if (k != 0 || (node->op != OP_CONV2D && node->op != OP_CONV2D_WGRAD))
-    return false;
-  bool sums = node->op == OP_CONV2D && has_sums(f->graph, node->result[0]);
-  return f->target->has_form(f->target, node, true, sums);
+  return k == 0 && (takes(f, node, NORM_RELU_SUMS) || takes(f, node, NORM_RELU));
 }
 
 /* Main ops among the readers of `h`; 0 if one of the readers needs it in memory. */
@@ -113,6 +117,46 @@ static bool clone_relu(Forms *f, Node *relu, int n) {
   return true;
 }
 
+/* ---- ends of residual blocks ---- */
+
+/* An affine that only a sum reads. */
+static Node *term(const Node *sum, int k) {
+  Node *node = sum->arg[k]->node;
+  return node->op == OP_AFFINE && sum->arg[k]->n_uses == 1 ? node : NULL;
+}
+
+static bool has_taker(const Forms *f, const Value *h, NormForm form) {
+  for (int i = h->node->order + 1; i < f->graph->n_nodes; i++) {
+    const Node *node = f->graph->node[i];
+    if (node->op == OP_CONV2D && node->arg[0] == h && takes(f, node, form))
+      return true;
+  }
+  return false;
+}
+
+static void round_vectors(Graph *graph, Node *affine) {
+  DType dtype = affine->result[0]->type.dtype;
+  for (int k = 1; k <= 2; k++)
+    affine->arg[k] = round_vector(graph, affine->arg[k], dtype);
+}
+
+/* relu(affine + affine) or relu(affine + z), stored for its other readers. */
+static bool round_block_end(Forms *f, const Node *relu) {
+  const Node *sum = relu->op == OP_RELU ? relu->arg[0]->node : NULL;
+  if (!sum || sum->op != OP_ADD || relu->arg[0]->n_uses != 1 || relu->result[0]->n_uses < 2)
+    return false;
+  Node *a = term(sum, 0), *b = term(sum, 1);
+  if ((!a && !b) || !has_taker(f, relu->result[0], a && b ? NORM_DUAL_SUMS : NORM_ADD_SUMS))
+    return false;
+  if (a)
+    round_vectors(f->graph, a);
+  if (b)
+    round_vectors(f->graph, b);
+  return true;
+}
+
+/* ---- the pass ---- */
+
 bool pass_norm_forms(PassContext *context, Graph *graph) {
   Forms f = {graph, context->target};
   if (!f.target->has_form || context->options->fuse_level < 2)
@@ -121,7 +165,7 @@ bool pass_norm_forms(PassContext *context, Graph *graph) {
   graph_sweep(graph);
   int n = graph->n_nodes;
   for (int i = 0; i < n; i++)
-    changed |= clone_relu(&f, graph->node[i], n);
+    changed |= clone_relu(&f, graph->node[i], n) || round_block_end(&f, graph->node[i]);
   graph_sort(graph);
   return changed;
 }

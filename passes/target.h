@@ -8,6 +8,16 @@
 
 enum { MAX_AROUND = 8 }; /* nodes of a kernel with a main op */
 
+/* Parts of batch normalisations that a main op may take along; all but the last are of a conv2d
+ * with bn_sums of its result behind. In front, with vectors of the type of x: */
+typedef enum NormForm {
+  NORM_SUMS,      /* nothing                                                    */
+  NORM_RELU_SUMS, /* relu(x * scale + shift)                                    */
+  NORM_ADD_SUMS,  /* relu(x * scale + shift + z), which is stored too           */
+  NORM_DUAL_SUMS, /* the same, z having a scale and a shift of its own          */
+  NORM_RELU,      /* of a conv2d_wgrad: relu(x * scale + shift) in front        */
+} NormForm;
+
 typedef struct Target Target;
 struct Target {
   const char *name;
@@ -21,10 +31,9 @@ struct Target {
    * split, never approximated. NULL: all main ops run alone. */
   int (*kernel_around)(const Target *target, Node *main, Node *const *among, int n,
                        Node *out[MAX_AROUND]);
-  /* Has the target a kernel of `main` with relu(x * scale + shift) in front, scale and shift of the
-   * type of x, and (of a conv2d) with bn_sums of its result behind? NULL: never. For norm-forms:
-   * these change values, so a pass must have written them. */
-  bool (*has_form)(const Target *target, const Node *main, bool relu, bool sums);
+  /* Has the target such a kernel of `main`? NULL: never. For norm-forms: these change values, so a
+   * pass must have written them. */
+  bool (*has_form)(const Target *target, const Node *main, NormForm form);
   /* May `a` and `b` (no main ops) share one loop? Called for every pair that a kernel would join.
    */
   bool (*fuses)(const Node *a, const Node *b);

@@ -47,13 +47,19 @@ static void statistics(ConvBuilder *b, CudnnObject y) {
   conv_operation(b, object, "statistics");
 }
 
-/* relu(x * scale + bias) in front of a convolution: three operands, the last two of them new. */
-static CudnnObject scaled_relu(ConvBuilder *b, CudnnObject x) {
+/* x * scale + bias: two more operands, both new. */
+static CudnnObject scaled(ConvBuilder *b, CudnnObject x) {
   CudnnObject scale = conv_vector(b, b->op->c, b->type), bias = conv_vector(b, b->op->c, b->type);
-  CudnnObject scaled = conv_between(b), shifted = conv_between(b), result = conv_between(b);
-  pointwise(b, CUDNN_POINTWISE_MUL, x, scale, scaled);
-  pointwise(b, CUDNN_POINTWISE_ADD, scaled, bias, shifted);
-  pointwise(b, CUDNN_POINTWISE_RELU_FWD, shifted, NULL, result);
+  CudnnObject product = conv_between(b), sum = conv_between(b);
+  pointwise(b, CUDNN_POINTWISE_MUL, x, scale, product);
+  pointwise(b, CUDNN_POINTWISE_ADD, product, bias, sum);
+  return sum;
+}
+
+/* relu(x * scale + bias) in front of a convolution. */
+static CudnnObject scaled_relu(ConvBuilder *b, CudnnObject x) {
+  CudnnObject sum = scaled(b, x), result = conv_between(b);
+  pointwise(b, CUDNN_POINTWISE_RELU_FWD, sum, NULL, result);
   return result;
 }
 
@@ -67,6 +73,25 @@ void conv_build_relu_fprop_stats(ConvBuilder *b) {
   CudnnObject x = conv_x(b), applied = scaled_relu(b, x), w = conv_w(b), y = conv_y(b);
   conv_forward(b, applied, w, y);
   statistics(b, y);
+}
+
+static void block_end(ConvBuilder *b, bool dual) {
+  CudnnObject x = scaled(b, conv_x(b)), z = conv_x(b), sum = conv_between(b);
+  if (dual)
+    z = scaled(b, z);
+  CudnnObject w = conv_w(b), out = conv_x(b), y = conv_y(b);
+  pointwise(b, CUDNN_POINTWISE_ADD, x, z, sum);
+  pointwise(b, CUDNN_POINTWISE_RELU_FWD, sum, NULL, out);
+  conv_forward(b, out, w, y);
+  statistics(b, y);
+}
+
+void conv_build_add_fprop_stats(ConvBuilder *b) {
+  block_end(b, false);
+}
+
+void conv_build_dual_fprop_stats(ConvBuilder *b) {
+  block_end(b, true);
 }
 
 void conv_build_relu_wgrad(ConvBuilder *b) {

@@ -62,54 +62,80 @@ static void add_scratch(Search *s, int64_t n) {
 
 /* ---- the forms ---- */
 
-/* relu(x * scale + shift) as the main op's first operand: its two nodes and three operands.
- * Engines take vectors of the type of x alone. */
-static Node *scaled_relu(const Search *s) {
-  Node *relu = maker_of(s, s->main->arg[0], OP_RELU);
-  Node *affine = relu ? maker_of(s, relu->arg[0], OP_AFFINE) : NULL;
-  DType type = s->main->arg[0]->type.dtype;
+/* x * scale + shift, of which nobody else needs the result. Engines take vectors of the type of x
+ * alone. */
+static Node *scaled(const Search *s, const Value *value) {
+  Node *affine = maker_of(s, value, OP_AFFINE);
+  DType type = value->type.dtype;
   bool fits = affine && affine->arg[1]->type.dtype == type && affine->arg[2]->type.dtype == type;
-  return fits ? relu : NULL;
+  return fits ? affine : NULL;
 }
 
-static void add_scaled_relu(Search *s, Node *relu) {
-  Node *affine = relu->arg[0]->node;
+static void add_scaled(Search *s, Node *affine) {
   add_node(s, affine);
-  add_node(s, relu);
   for (int k = 0; k < 3; k++)
     add_operand(s, affine->arg[k]);
 }
 
+/* relu(x * scale + shift), x's place for the main op. */
+static bool find_relu(Search *s, ConvForm form) {
+  Node *relu = maker_of(s, s->main->arg[0], OP_RELU);
+  Node *affine = relu ? scaled(s, relu->arg[0]) : NULL;
+  if (!affine || !has_plan(s, form))
+    return false;
+  begin(s, form);
+  add_scaled(s, affine);
+  add_node(s, relu);
+  return true;
+}
+
+/* The end of a residual block, which others read too; one or both terms are scaled. */
+static bool find_block_end(Search *s) {
+  Node *relu = s->main->arg[0]->node;
+  bool is_read = relu->op == OP_RELU && s->main->arg[0]->n_uses > 1 && is_among(s, relu);
+  Node *sum = is_read ? maker_of(s, relu->arg[0], OP_ADD) : NULL;
+  Node *a = sum ? scaled(s, sum->arg[0]) : NULL, *b = sum ? scaled(s, sum->arg[1]) : NULL;
+  ConvForm form = a && b ? CONV_DUAL_FPROP_STATS : CONV_ADD_FPROP_STATS;
+  if ((!a && !b) || !has_plan(s, form))
+    return false;
+  begin(s, form);
+  add_scaled(s, a ? a : b);
+  if (a && b)
+    add_scaled(s, b);
+  else
+    add_operand(s, sum->arg[a != NULL]);
+  add_node(s, sum);
+  add_node(s, relu);
+  return true;
+}
+
 /* Engines store y; without another reader it has no place. */
-static bool needs_more_than_sums(const Node *main) {
+static bool has_place(const Node *main) {
   return main->result[0]->n_uses > 1;
 }
 
 static void find_fprop(Search *s) {
-  Node *relu = scaled_relu(s), *sums = reader_of(s, s->main->result[0], OP_BN_SUMS);
-  if (!sums || !needs_more_than_sums(s->main) || !has_plan(s, CONV_FPROP_STATS))
+  Node *sums = reader_of(s, s->main->result[0], OP_BN_SUMS);
+  if (!sums || !has_place(s->main) || !has_plan(s, CONV_FPROP_STATS))
     return;
-  if (relu && has_plan(s, CONV_RELU_FPROP_STATS)) {
-    begin(s, CONV_RELU_FPROP_STATS);
-    add_scaled_relu(s, relu);
-  } else {
+  bool is_end = find_block_end(s);
+  if (!is_end && !find_relu(s, CONV_RELU_FPROP_STATS)) {
     begin(s, CONV_FPROP_STATS);
     add_operand(s, s->main->arg[0]);
   }
   add_node(s, s->main);
   add_node(s, sums);
   add_operand(s, s->main->arg[1]);
+  if (is_end)
+    add_operand(s, s->main->arg[0]);
   add_operand(s, s->main->result[0]);
   add_operand(s, sums->result[0]);
   add_operand(s, sums->result[1]);
 }
 
 static void find_wgrad(Search *s) {
-  Node *relu = scaled_relu(s);
-  if (!relu || !has_plan(s, CONV_RELU_WGRAD))
+  if (!find_relu(s, CONV_RELU_WGRAD))
     return;
-  begin(s, CONV_RELU_WGRAD);
-  add_scaled_relu(s, relu);
   add_node(s, s->main);
   add_operand(s, s->main->arg[1]);
   add_operand(s, s->main->result[0]);
@@ -224,15 +250,20 @@ ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *amo
   return found;
 }
 
-bool conv_kernel_exists(const Device *device, const Node *main, bool relu, bool sums) {
-  ConvOp op = plan_op(main);
-  if (main->op == OP_CONV2D_WGRAD && relu)
-    op.form = CONV_RELU_WGRAD;
-  else if (main->op == OP_CONV2D && sums && needs_more_than_sums(main))
-    op.form = relu ? CONV_RELU_FPROP_STATS : CONV_FPROP_STATS;
-  else
+bool conv_kernel_exists(const Device *device, const Node *main, NormForm form) {
+  static const struct {
+    OpKind op;
+    ConvForm form;
+  } wanted[] = {[NORM_SUMS] = {OP_CONV2D, CONV_FPROP_STATS},
+                [NORM_RELU_SUMS] = {OP_CONV2D, CONV_RELU_FPROP_STATS},
+                [NORM_ADD_SUMS] = {OP_CONV2D, CONV_ADD_FPROP_STATS},
+                [NORM_DUAL_SUMS] = {OP_CONV2D, CONV_DUAL_FPROP_STATS},
+                [NORM_RELU] = {OP_CONV2D_WGRAD, CONV_RELU_WGRAD}};
+  if (main->op != wanted[form].op || (form != NORM_RELU && !has_place(main)))
     return false;
-  return plan_exists(&op, device);
+  ConvOp op = plan_op(main);
+  op.form = (uint8_t)wanted[form].form;
+  return plan_saves(&op, device);
 }
 
 ConvKernel conv_kernel_of(const Device *device, const Kernel *kernel) {

@@ -25,7 +25,7 @@ typedef struct ConvKernel {
  * convolution if there is no other. Reads counts of uses: the graph must be swept. */
 ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *among, int n);
 /* Target.has_form. */
-bool conv_kernel_exists(const Device *device, const Node *main, bool relu, bool sums);
+bool conv_kernel_exists(const Device *device, const Node *main, NormForm form);
 /* A whole kernel of the graph. */
 ConvKernel conv_kernel_of(const Device *device, const Kernel *kernel);
 

@@ -77,8 +77,8 @@ static int kernel_around(const Target *target, Node *main, Node *const *among, i
   return found.n_nodes;
 }
 
-static bool has_form(const Target *target, const Node *main, bool relu, bool sums) {
-  return conv_kernel_exists(cuda_target_of(target)->device, main, relu, sums);
+static bool has_form(const Target *target, const Node *main, NormForm form) {
+  return conv_kernel_exists(cuda_target_of(target)->device, main, form);
 }
 
 static int64_t workspace(const Target *target, const Kernel *kernel) {

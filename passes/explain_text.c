@@ -205,7 +205,8 @@ void precision_warn_casts(const Module *module, Diag *diag) {
   const Graph *graph = module->n_graphs ? module->graph[0] : NULL;
   for (int i = 0; graph && i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
-    if (node->op != OP_CAST || !attr_find(node, ATTR_KERNEL) || !cast_is_alone(graph, node))
+    if (node->op != OP_CAST || !attr_find(node, ATTR_KERNEL) || attr_find(node, ATTR_AGAIN) ||
+        !cast_is_alone(graph, node))
       continue;
     diag_warning(diag, node->loc, WARN_PRECISION_CASTS,
                  "%%%s, a cast of %%%s to %s, is a kernel of its own: %" PRId64 " bytes a step",

@@ -121,12 +121,16 @@ static int by_cost(const void *pa, const void *pb) {
   return a->index - b->index;
 }
 
+/* A value that is less than this part of what is alive is not worth a kernel. */
+enum { SMALLEST = 4096 };
+
 /* Those that are alive in a slot, made before and read after it. */
 static int candidates(const Recompute *r, int slot, Candidate *out) {
   int n = 0;
   for (int i = 0; i < r->storages->n; i++) {
     const Storage *storage = &r->storages->storage[i];
-    if (r->recipe[i] && r->split[i] < 0 && slot_of(storage->maker) < slot && r->last[i] > slot)
+    if (r->recipe[i] && r->split[i] < 0 && slot_of(storage->maker) < slot && r->last[i] > slot &&
+        storage->bytes >= r->live[slot] / SMALLEST)
       out[n++] =
           (Candidate){i, (double)r->recipe[i]->moved / (double)storage->bytes, storage->bytes};
   }

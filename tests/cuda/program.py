@@ -33,10 +33,10 @@ class Tools:
 
 
 class Program:
-    def __init__(self, tools, model, name, *flags, target="cuda:h200"):
+    def __init__(self, tools, model, name, *flags, target="cuda:h200", cpu=True):
         stem = tools.scratch / name
         self.path, self.tools = str(stem), tools
-        subprocess.run([tools.ampcc, os.path.abspath(model), f"--target=cpu,{target}", f"--cuda-path={tools.toolkit}", "--cache-dir=",
+        subprocess.run([tools.ampcc, os.path.abspath(model), f"--target={'cpu,' if cpu else ''}{target}", f"--cuda-path={tools.toolkit}", "--cache-dir=",
                         f"--save-temps={stem}", "-o", self.path, *flags], check=True, cwd=tools.scratch,
                        stderr=subprocess.DEVNULL)
         (text,) = tools.scratch.glob(f"{name}.cuda_*.cu")

@@ -41,7 +41,7 @@ def texts(tools, model):
 
 
 def run(tools, model, name, *flags):
-    program = Program(tools, model, name, f"--cache-dir={tools.scratch}/cache", *flags)
+    program = Program(tools, model, name, f"--cache-dir={tools.scratch}/cache", *flags, cpu=False)
     _, about = program.run("cuda", "--about")
     status, text = program.run("cuda", *TRAIN)
     expect(status == 0, f"{name} runs", text)

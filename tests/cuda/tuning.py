@@ -44,8 +44,8 @@ class Compiler:
         expect(status == 0, f"compile {flags}", errors)
         return plans_of(text), text, errors
 
-    def program(self, name, *flags):
-        return Program(self.tools, self.model, name, "--dtype=fp16", self.cache, *flags)
+    def program(self, name, *flags, cpu=False):
+        return Program(self.tools, self.model, name, "--dtype=fp16", self.cache, *flags, cpu=cpu)
 
 
 def read(folder, name):
@@ -151,7 +151,7 @@ def main(model, *tools):
     with tempfile.TemporaryDirectory() as scratch:
         made = Tools(scratch, *tools)
         compiler = Compiler(made, os.path.abspath(model))
-        program = compiler.program("plain")
+        program = compiler.program("plain", cpu=True)
         key, fast, tuned_text = tunes(compiler, program, made.scratch)
         runs(compiler, program, key, fast)
         damaged(compiler, made.scratch, key, tuned_text)

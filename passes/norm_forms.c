@@ -15,8 +15,8 @@
  * next convolution, the affines of %o = relu(affine + z) are rounded too. All of it changes values,
  * so the graph says so. All main ops that read %h get clones, or none; its other readers may be
  * masks alone, which fuse computes again from the affine before rounding. Runs after lower-norm and
- * cse, before fuse, which joins each clone to its main op. Never at --fuse-level=1. Tests:
- * tests/passes/norm_forms.amp */
+ * cse, before fuse, which joins each clone to its main op. Never at --fuse-level=1 or --no-fuse.
+ * Tests: tests/passes/norm_forms.amp */
 #include "passes/edit.h"
 #include "passes/pass.h"
 
@@ -159,7 +159,7 @@ static bool round_block_end(Forms *f, const Node *relu) {
 
 bool pass_norm_forms(PassContext *context, Graph *graph) {
   Forms f = {graph, context->target};
-  if (!f.target->has_form || context->options->fuse_level < 2)
+  if (!f.target->has_form || context->options->fuse_level < 2 || context->options->unfused)
     return false;
   bool changed = graph_rewrite(graph, split_stats, &f);
   graph_sweep(graph);

@@ -19,11 +19,12 @@ FLAGS = ["--learning-rate=1e-2", "--log-every=1", "--threads=1", "--model-dir=",
 SYNTHETIC = ["--use-synthetic-data", "--synthetic-mean=0", "--synthetic-stddev=1"]
 
 
-def losses(program, device, steps, *data):
+def losses(program, device, steps, *data, **environment):
     """Of each step and of the evaluation; what was printed."""
     log = program.tools.scratch / f"{device}.jsonl"
     log.unlink(missing_ok=True)
-    status, text = program.run(device, *FLAGS, *data, f"--max-train-steps={steps}", f"--log-file={log}", FAKE_CUDA_COPIES="1")
+    status, text = program.run(device, *FLAGS, *data, f"--max-train-steps={steps}", f"--log-file={log}", FAKE_CUDA_COPIES="1",
+                               **environment)
     if status:
         sys.exit(f"{device}: status {status}\n{text}")
     records = list(map(json.loads, log.read_text().splitlines()))
@@ -37,6 +38,14 @@ def compare(program, name, dtype, steps):
     good = len(cpu) == len(cuda) == steps and worst <= BOUND[dtype] and cuda[-1] < cuda[0]
     print(f"{name} {dtype}: {steps} steps, loss {cuda[0]:.4f} to {cuda[-1]:.4f}, at most {worst:.1e} of the CPU part's "
           f"away, {BOUND[dtype]:.0e} allowed{'' if good else ': FAILED'}")
+    return good
+
+
+def planned_anew(program, name, dtype):
+    """Another version of cuDNN plans each form again from its key: the same graphs, the same bits."""
+    (old, _), (new, text) = (losses(program, "cuda", 2, *SYNTHETIC, **env) for env in ({}, {"FAKE_CUDNN_VERSION": "92000"}))
+    good = old == new and len(new) > 1 and "were made anew" in text
+    print(f"{name} {dtype}: 2 steps with plans made anew{'' if good else f': FAILED {old} {new} {text}'}")
     return good
 
 
@@ -79,6 +88,7 @@ def main(dtype, steps, zoo, oracle, *tools):
             (model,) = made.scratch.glob(name + ".pb*")
             program = Program(made, model, name, f"--dtype={dtype}", *flags)
             good &= compare(program, name, dtype, steps if name == "cifar_resnet8" else min(steps, 20))
+            good &= planned_anew(program, name, dtype)
             if name == "cifar_resnet8":
                 good &= photographs(program, dtype, 4)
     return not good

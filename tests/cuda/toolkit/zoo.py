@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """zoo.py AMPCC AMPCC_ZOO PLAN_KEYS: plans for every convolution of the zoo's nets, in every type, on every
-kind of GPU. Depths of one family share their shapes, so the deepest ones are left out where they add none."""
+kind of GPU; in f16 also with parts of a normalisation, where there are such. Depths of one family share their shapes, so the deepest ones are left out where they add none."""
 import re
 import subprocess
 import sys
@@ -8,6 +8,8 @@ import sys
 MODELS = ["resnet18", "resnet34", "resnet50", "resnet101", "resnet18_v2", "resnet50_v2", "resnet18_tv", "resnet50_tv",
           "cifar_resnet8", "cifar_resnet20", "cifar_resnet20_v2", "fashion_resnet8", "fashion_resnet8_v2", "lenet5"]
 FORMS = {"conv2d": ("fprop", 0, 1), "conv2d_dgrad": ("dgrad", 2, 1), "conv2d_wgrad": ("wgrad", 0, 2)}
+FUSED = {"fprop": ("fprop_stats", "relu_fprop_stats", "add_fprop_stats", "dual_fprop_stats"), "wgrad": ("relu_wgrad",),
+         "dgrad": ("dgrad_bn", "dgrad_bn_add", "dgrad_bn_short")}
 NODE = re.compile(r"^  (%.*?) = (\w+)(.*?)(?: \{(.*?)\})? : (\w+\[.*?)(?: loc .*)?$", re.M)
 
 
@@ -33,7 +35,9 @@ for model in MODELS:
     found |= keys(subprocess.run([ampcc, "-", "--passes=eval-graph,autodiff"], input=protobuf, check=True,
                                  capture_output=True).stdout.decode())
 lines = [key % dtype for dtype in ("f32", "f16", "bf16") for key in sorted(found)]
-print("%d convolutions of %d nets in 3 types" % (len(found), len(MODELS)))
+lines += [key.replace(plain, form, 1) % "f16" for plain, forms in FUSED.items() for form in forms
+          for key in sorted(found) if key.startswith(plain)]
+print("%d convolutions of %d nets in 3 types, %d plans asked for" % (len(found), len(MODELS), len(lines)))
 if len(found) < 100:
     sys.exit("too few: were the graphs read right?")
 sys.stdout.flush()

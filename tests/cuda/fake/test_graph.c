@@ -160,6 +160,31 @@ static void forward(void **state) {
   check_forward("h200", "relu_fprop_stats", true, true);
 }
 
+/* relu(x * scale + bias + z), or + z * scale2 + bias2: stored, and convolved. */
+static void check_block_end(const char *form, bool dual) {
+  Form f;
+  form_init(&f, "h200", arena_printf(arena, "%s f16 n2 h6 w5 c16 k24 r1 s1 u1,1 p0,0,0,0", form));
+  double **v = f.value;
+  int64_t n = f.op.n * f.op.h * f.op.w * f.op.c, at_w = dual ? 7 : 5;
+  double *out = doubles(n);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t k = i % f.op.c;
+    double z = dual ? v[4][i] * v[5][k] + v[6][k] : v[4][i];
+    out[i] = fmax(v[1][i] * v[2][k] + v[3][k] + z, 0);
+  }
+  const double *y = convolve(&f, CONV_FPROP, out, v[at_w], NULL);
+  fake_graph_run(&f.graph, f.at);
+  check_tensor(&f, at_w + 1, out, 0);
+  check_tensor(&f, at_w + 2, y, 0);
+  check_sums(&f, at_w + 3, y);
+}
+
+static void block_end(void **state) {
+  (void)state;
+  check_block_end("add_fprop_stats", false);
+  check_block_end("dual_fprop_stats", true);
+}
+
 static void check_filter(const char *device, const char *form, bool has_relu) {
   Form f;
   form_init(&f, device, arena_printf(arena, "%s %s", form, shape));
@@ -279,9 +304,12 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(forward), cmocka_unit_test(filter), cmocka_unit_test(data),
-      cmocka_unit_test(data_and_normalisation), cmocka_unit_test(refuses)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
+                                     cmocka_unit_test(block_end),
+                                     cmocka_unit_test(filter),
+                                     cmocka_unit_test(data),
+                                     cmocka_unit_test(data_and_normalisation),
+                                     cmocka_unit_test(refuses)};
   char error[TOOLKIT_ERROR];
   arena = arena_new();
   toolkit = toolkit_find(arena, NULL, error);

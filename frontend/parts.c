@@ -3,6 +3,7 @@
 #include "codegen/cuda/tuning.h"
 #include "frontend/load.h"
 #include "frontend/reproducer.h"
+#include "ir/kernel.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -132,6 +133,27 @@ static int64_t workspace_bytes(const Module *module) {
   return most;
 }
 
+/* Kernels of the step that are such a convolution and more. */
+static int fused(const Module *module, OpKind op) {
+  Arena *arena = arena_new();
+  KernelList kernels = kernels_of(arena, module->graph[0]);
+  int n = 0;
+  for (int i = 0; i < kernels.n; i++) {
+    const Node *main = kernel_main(&kernels.kernel[i]);
+    n += main && main->op == op && kernels.kernel[i].n_nodes > 1;
+  }
+  arena_free(arena);
+  return n;
+}
+
+static void print_plans(const ProgramPart *part, FILE *out) {
+  int forward = fused(part->module, OP_CONV2D), data = fused(part->module, OP_CONV2D_DGRAD),
+      filter = fused(part->module, OP_CONV2D_WGRAD);
+  fprintf(out, "%d plans", part->figures->plans);
+  if (forward + data + filter)
+    fprintf(out, " (fused: %d fprop, %d dgrad, %d wgrad)", forward, data, filter);
+}
+
 static void print_part(const ProgramPart *part, FILE *out) {
   const PartFigures *f = part->figures;
   fprintf(out, "ampcc:   %-11s %5.1f s, ", backend_target(part->backend)->name, f->seconds);
@@ -140,7 +162,9 @@ static void print_part(const ProgramPart *part, FILE *out) {
             (double)f->image_bytes / 1e3);
     if (f->spills)
       fprintf(out, ", %d keep registers in memory", f->spills);
-    fprintf(out, "), %d plans, %d products, ", f->plans, f->products);
+    fputs("), ", out);
+    print_plans(part, out);
+    fprintf(out, ", %d products, ", f->products);
   }
   fprintf(out, "%.1f MB of variables, %.1f MB of arena, %.1f MB the largest workspace\n",
           (double)part->module->state_bytes / 1e6, (double)arena_bytes(part->module) / 1e6,

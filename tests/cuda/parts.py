@@ -128,6 +128,7 @@ def refusals():
             (1, "node 'conv1': error[E402]: cuda:sm_75 cannot run `fprop bf16", ["--target=cuda:t4", "--dtype=bf16"], resnet),
             (1, "error[E402]: cuda:sm_75 cannot run `matmul`", ["--target=cuda:t4,cpu", "--dtype=bf16"], mlp),
             (3, "no libnvrtc.so.13 in empty; --cuda-path names", ["--target=cpu,cuda:t4", "--cuda-path=empty"], mlp),
+            (1, "--target=cpu makes a program without parts for GPUs", ["--require-tuned"], resnet),
             (2, "--target: one at a time", ["--target=cpu,cuda:t4", "--emit=c"], mlp),
             (2, "--emit=ptx is for GPUs", ["--emit=ptx"], mlp),
             (2, "--target must have cpu in it", ["--target=cuda:t4", "--certify"], mlp)):

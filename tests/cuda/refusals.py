@@ -65,6 +65,13 @@ CASES = [
     ("the CPU instead", "none", {"FAKE_CUDA_DRIVER": "0"}, [], 0,
      "refused: not cuda:sm_90: no NVIDIA driver is installed\nrefused: device cpu\n"),
     ("not the CPU instead", "none", {"FAKE_CUDA_DRIVER": "0"}, ["--device=cuda"], 3, ALONE + "no NVIDIA driver"),
+    ("tuning", "none", {}, ["--tune=SCRATCH/t.json"], 0, " 2 of  2 candidates, "),
+    ("tuning a damaged plan", "plan", {}, ["--tune=SCRATCH/t.json"], 0, " 0 of  2 candidates (it is damaged)\n"),
+    ("tuning what cannot run", "none", {"FAKE_CUDA_FAIL": "cudnnBackendExecute:1"}, ["--tune=SCRATCH/t.json"], 0,
+     " 1 of  2 candidates (CUDNN_STATUS_INTERNAL_ERROR), "),
+    ("tuning with a GPU that fails", "none", {"FAKE_CUDA_FAIL": "cudaEventElapsedTime:2=700"}, ["--tune=SCRATCH/t.json"], 3,
+     "the GPU failed: cudaEventElapsedTime: "),
+    ("tuning with little memory", "none", {"FAKE_CUDA_FAIL": "cudaMalloc:2=2"}, ["--tune=SCRATCH/t.json"], 3, "the GPU failed: cudaMalloc: "),
     ("words about it", "none", {}, ["--about"], 0, "cuda:sm_90   Fake GPU, 0.00 of 2.00 GiB, driver for CUDA 13.0, "
      "cuDNN 9.19.0, cuBLASLt 13.1.0\ncpu          runs here\n"),
     ("words about no GPU", "alone", {"FAKE_CUDA_DRIVER": "0"}, ["--about"], 0, "target       cuda:sm_90"),
@@ -96,7 +103,7 @@ def check(program, fakes, scratch, kernels, case):
     model = f"--model-dir={scratch}/m"
     before = run(program, "none", base, [model, "--clean", "--max-train-steps=3", "-q"])
     saved = (scratch / "m/ckpt-3.safetensors").read_bytes()
-    got, text = run(program, fault, env, [model, "--resume", "--checkpoint-every=4", *flags])
+    got, text = run(program, fault, env, [model, "--resume", "--checkpoint-every=4", *[f.replace("SCRATCH", str(scratch)) for f in flags]])
     errors = [line for line in text.splitlines() if "error:" in line]
     wrong = []
     if before[0]:

@@ -23,11 +23,15 @@ static const char json[] =
     "\"nodes\":[{\"operation\":\"CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR\","
     "\"X\":\"1\",\"W\":\"2\",\"Y\":\"3\",\"pad_lower\":[1,0],\"stride\":[2,1],\"dilation\":[1,1],"
     "\"alpha\":1.0,\"beta\":0.0}]},\"GPUProfile\":{\"deviceVer\":0},\"engine\":{\"engineId\":0}}";
+static const char *const candidates[] = {"{\"engineId\":0}",
+                                         "{\"engineId\":1,\"knobs\":{\"A\":2}}"};
 static CudaPlan plan = {.json = json,
                         .json_bytes = sizeof json - 1,
                         .n_operands = 3,
                         .uid = {1, 2, 3},
-                        .key = "fprop f32 n2 h5 w4 c3 k4 r3 s2 u2,1 p1,1,0,1"};
+                        .key = "fprop f32 n2 h5 w4 c3 k4 r3 s2 u2,1 p1,1,0,1",
+                        .candidate = candidates,
+                        .n_candidates = 2};
 static const CudaMatmul product = {
     .dtype = AMPRT_F32, .trans_b = 1, .rows = 6, .columns = 4, .inner = 20};
 

@@ -68,6 +68,19 @@ def bad_input():
     fails(1, "needs every pass up to plan-memory", "mlp.pb", "--emit=c", "--skip=plan-memory,check-plan")
 
 
+def tuning_files():
+    """What cannot be one; tests/cuda/tuning.py has those that can. Needs no CUDA."""
+    head = '{"ampcc_tuning": 1, "capability": 90, "cudnn": 91900, "plans": '
+    for text, says in (("", "t.json:1:1: error[E407]: '[' or '{' expected"), ("[]", "no tuning file, or one of another version"),
+                       ('{"ampcc_tuning": 2}', "no tuning file, or one of another version"), ('{"a": 1,\n  "a": 2}', "t.json:2:5: error[E407]: duplicate object key"),
+                       ('{"ampcc_tuning": 1, "capability": "90"}', "`capability` is missing or no number"), (head[:-11] + "}", "`plans` is missing"),
+                       (head + '{"k": [], "l": [{"engine": 3}], "m": {}}}', "`l` has no list of engines"), ("[" * 5000, "maximum parsing depth reached")):
+        with open("t.json", "w") as out:
+            out.write(text)
+        fails(1, says, "mlp.pb", "--passes=", "--tuning-db=t.json")
+    fails(1, "no.json: error[E208]", "mlp.pb", "--passes=", "--tuning-db=no.json")
+
+
 def forms():
     """Binary, text and graph are the same model, from files and from standard input."""
     graph = run(AMPCC, "mlp.pb", "--passes=")[1]
@@ -117,6 +130,7 @@ def main():
         texts()
         targets()
         bad_input()
+        tuning_files()
         forms()
         files()
         os.chdir("/")

@@ -115,78 +115,6 @@ void part_free(Part *p) {
   dlclose(p->handle);
 }
 
-/* ---- what a kernel may touch ---- */
-
-typedef struct Range {
-  unsigned char *at;
-  size_t bytes;
-  ShimMark mark;
-  const char *name; /* of a value that the kernel must write whole; else NULL */
-} Range;
-
-typedef struct Group { /* the launches of one kernel, or of some that share a launch */
-  Arena *arena;
-  CudaRun run;
-  Range *range;
-  int n, cap;
-} Group;
-
-static unsigned char *address(const Group *group, const Value *value) {
-  const Value *storage = value_storage((Value *)value);
-  const int64_t *at = attr_ints(storage->node, ATTR_AT, storage->node->n_results);
-  if (!at || at[storage->index] < 0)
-    return NULL;
-  return (storage->node->op == OP_VARIABLE ? group->run.state : group->run.arena) +
-         at[storage->index];
-}
-
-static void add_range(Group *group, Range range) {
-  if (range.at)
-    arena_push(group->arena, group->range, group->n, group->cap, range);
-}
-
-static bool overlaps(const Group *group, Range range) {
-  for (int i = 0; i < group->n; i++)
-    if (range.at < group->range[i].at + group->range[i].bytes &&
-        group->range[i].at < range.at + range.bytes)
-      return true;
-  return false;
-}
-
-static void add_operands(Group *group, const Node *node) {
-  for (int k = 0; k < node->n_args; k++)
-    if (kernel_of(value_storage(node->arg[k])->node) < 0 ||
-        kernel_of(value_storage(node->arg[k])->node) != kernel_of(node))
-      add_range(group, (Range){address(group, node->arg[k]), (size_t)type_bytes(node->arg[k]->type),
-                               SHIM_DEFINED, NULL});
-}
-
-/* A result in the place of an operand stays readable. */
-static void add_results(Group *group, const Node *node) {
-  const int64_t *space = attr_ints(node, ATTR_WORKSPACE, 2);
-  for (int r = 0; r < node->n_results; r++) {
-    Range range = {address(group, node->result[r]), (size_t)type_bytes(node->result[r]->type),
-                   SHIM_UNDEFINED, node->result[r]->name};
-    if (range.at && !overlaps(group, range))
-      add_range(group, range);
-  }
-  if (space)
-    add_range(group, (Range){group->run.arena + space[0], (size_t)space[1], SHIM_UNDEFINED, NULL});
-}
-
-static void each_node(Group *group, const Graph *graph, int first, int past,
-                      void (*add)(Group *, const Node *)) {
-  for (int i = 0; i < graph->n_nodes; i++)
-    if (kernel_of(graph->node[i]) >= first && kernel_of(graph->node[i]) < past)
-      add(group, graph->node[i]);
-}
-
-static void set_marks(const Part *p, const Group *group, bool allow) {
-  for (int i = 0; i < group->n; i++)
-    p->shim->mark(group->range[i].at, group->range[i].bytes,
-                  allow ? group->range[i].mark : SHIM_FORBIDDEN);
-}
-
 /* ---- launches ---- */
 
 static unsigned char *operand_at(CudaRun run, const CudaPlace *place) {
@@ -238,7 +166,7 @@ static void run_product(Arena *arena, const CudaLaunch *launch, CudaRun run) {
                  (size_t)(rows * columns));
 }
 
-/* 1 if it did what it must not. A library writes results whole. */
+/* 1 if it did what it must not. */
 static int run_launch(Part *p, const Group *group, const CudaLaunch *launch, uint64_t seed) {
   if (launch->kind == CUDA_KERNEL) {
     const char *error = kernels_launch(p->kernels, launch, group->run, seed);
@@ -250,45 +178,47 @@ static int run_launch(Part *p, const Group *group, const CudaLaunch *launch, uin
     run_plan(launch, group->run);
   else
     run_product(group->arena, launch, group->run);
-  for (int i = 0; i < group->n; i++)
-    if (group->range[i].name)
-      p->shim->mark(group->range[i].at, group->range[i].bytes, SHIM_DEFINED);
+  group_written(group, p->shim);
   return 0;
 }
 
-static int count_unwritten(const Part *p, const Group *group, const char *function) {
-  int n = 0;
-  for (int i = 0; i < group->n; i++) {
-    const Range *range = &group->range[i];
-    const unsigned char *byte = range->name ? p->shim->unwritten(range->at, range->bytes) : NULL;
-    if (byte)
-      printf("FAIL %s left byte %td of %%%s unwritten\n", function ? function : "a library",
-             byte - range->at, range->name);
-    n += byte != NULL;
-  }
-  return n;
+static int run_group(Part *p, const Group *group, const CudaLaunch *launch, int n, uint64_t seed) {
+  int failed = 0;
+  for (int i = 0; i < n && !failed; i++)
+    failed += run_launch(p, group, &launch[i], seed);
+  return failed ? failed : group_unwritten(group, p->shim, launch->function);
 }
 
-static int run_launches(Part *p, int g, CudaRun run, uint64_t seed) {
-  const CudaGraph *launches = &p->cuda->graph[g];
-  const Graph *graph = p->module->graph[g];
+/* As run_group if somebody wants to see the kernel, whose operands are the evaluator's. */
+static int run_alone(Part *p, const Group *group, const CudaLaunch *launch, int n, uint64_t seed,
+                     const PartEach *each) {
   int failed = 0;
-  for (int i = 0, next; i < launches->n_launches && !failed; i = next) {
-    int first = launches->launch[i].kernel, past = INT32_MAX;
+  if (launch->kind == CUDA_KERNEL && each->wants(each->user, group, launch, n)) {
+    failed = run_group(p, group, launch, n, seed);
+    failed += failed ? 0 : group_compare(group, &each->truth, each->tolerance, launch->function);
+  }
+  group_put(group, &each->truth);
+  return failed;
+}
+
+/* `each` may be NULL: all kernels, one after the other. */
+static int run_launches(Part *p, int g, CudaRun run, uint64_t seed, const PartEach *each) {
+  const CudaGraph *launches = &p->cuda->graph[g];
+  int failed = 0;
+  for (int i = 0, next; i < launches->n_launches && (each || !failed); i = next) {
+    const CudaLaunch *launch = &launches->launch[i];
+    int past = INT32_MAX;
     for (next = i + 1; next < launches->n_launches; next++)
-      if (launches->launch[next].kernel != first) {
+      if (launches->launch[next].kernel != launch->kernel) {
         past = launches->launch[next].kernel;
         break;
       }
-    Group group = {.arena = arena_new(), .run = run};
-    each_node(&group, graph, first, past, add_operands);
-    each_node(&group, graph, first, past, add_results);
-    set_marks(p, &group, true);
-    for (int k = i; k < next && !failed; k++)
-      failed += run_launch(p, &group, &launches->launch[k], seed);
-    failed += failed ? 0 : count_unwritten(p, &group, launches->launch[i].function);
-    set_marks(p, &group, false);
-    arena_free(group.arena);
+    Group group = group_new(p->module->graph[g], launch->kernel, past, run);
+    group_mark(&group, p->shim, true);
+    failed += each ? run_alone(p, &group, launch, next - i, seed, each)
+                   : run_group(p, &group, launch, next - i, seed);
+    group_mark(&group, p->shim, false);
+    group_free(&group);
   }
   return failed;
 }
@@ -309,7 +239,7 @@ static void free_block(Part *p, unsigned char *at) {
   free(at);
 }
 
-int part_run(Part *p, int g, uint64_t seed, EvalEnv *env) {
+int part_run_each(Part *p, int g, uint64_t seed, EvalEnv *env, const PartEach *each) {
   const AmprtGraph *graph = &p->program->graph[g];
   unsigned char *arena = new_block(p, "the arena", graph->arena_bytes);
   unsigned char *state = new_block(p, "the state", p->program->state_bytes);
@@ -324,7 +254,7 @@ int part_run(Part *p, int g, uint64_t seed, EvalEnv *env) {
   blocks_load(p->program, graph, &blocks, env);
   p->shim->mark(arena, graph->arena_bytes, SHIM_FORBIDDEN);
   p->shim->mark(state, p->program->state_bytes, SHIM_FORBIDDEN);
-  failed += run_launches(p, g, run, seed);
+  failed += run_launches(p, g, run, seed, each);
   p->shim->mark(arena, graph->arena_bytes, SHIM_DEFINED);
   p->shim->mark(state, p->program->state_bytes, SHIM_DEFINED);
   blocks_store(p->arena, p->program, graph, &blocks, env);
@@ -332,6 +262,10 @@ int part_run(Part *p, int g, uint64_t seed, EvalEnv *env) {
   free_block(p, state);
   free_block(p, constant);
   return failed;
+}
+
+int part_run(Part *p, int g, uint64_t seed, EvalEnv *env) {
+  return part_run_each(p, g, seed, env, NULL);
 }
 
 int part_skip(Part *p, int line) {

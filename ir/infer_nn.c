@@ -259,7 +259,9 @@ bool shape_bn_grad_fold(const Node *node, TensorType *out, const char **why) {
 /* scale and shift may be of the operand's own type. */
 bool shape_affine(const Node *node, TensorType *out, const char **why) {
   TensorType x = arg_type(node, 0), s = arg_type(node, 1), t = arg_type(node, 2);
-  if (is_float(x) && x.rank >= 2 && is_vector(s, x.dtype, last_dim(x)) && type_equal(s, t)) {
+  bool fits = s.dtype == x.dtype || x.dtype == DT_F32;
+  if (is_float(x) && x.rank >= 2 && fits && is_float(s) && is_vector(s, s.dtype, last_dim(x)) &&
+      type_equal(s, t)) {
     out[0] = x;
     return true;
   }

@@ -11,8 +11,9 @@
  *            %dw = conv2d_wgrad %h.again, %dz {kernel=91} ..
  *
  * Only pointwise ops are done twice (recompute_recipe.c), as few as it takes (recompute_choose.c),
- * and each copy is rounded as the first was: no value changes. Runs on the final order of kernels,
- * where it is known what is stored and for how long; plan-memory says whether all fits.
+ * and each copy is rounded as the first was, what a library's kernel made once, at its end: no value
+ * changes. Runs on the final order of kernels, where it is known what is stored and for how long;
+ * plan-memory says whether all fits.
  * Tests: tests/passes/recompute.amp, tests/unit/plan.c */
 #include "passes/recompute.h"
 
@@ -34,46 +35,70 @@ static Value *copy_for(const Copies *copies, Value *value, int k) {
   return i >= 0 && r->split[i] >= 0 && k > r->split[i] ? copies->again[i] : value;
 }
 
-/* As the first copy, but for what passes said of that. */
-static void copy_attributes(Graph *graph, const Node *from, Node *to, int64_t stage) {
-  for (int k = 0; k < from->n_attrs; k++)
-    if (!attr_info[from->attr[k].key].any && !attr_info[from->attr[k].key].note)
-      attr_set(graph, to, from->attr[k]);
-  attr_set_int(graph, to, ATTR_STAGE, stage);
-  attr_set_str(graph, to, ATTR_ROLE, "prologue");
-  attr_set_int(graph, to, ATTR_AGAIN, 1);
-}
-
-static Value *copy_node(Copies *copies, const Node *from, const Recipe *recipe, Value **made,
-                        int place) {
+/* One more node of what makes storage i again; stands for `first`. `type` as node_finish has it. */
+static Value *add_node(const Copies *copies, int i, Node *node, const Value *first,
+                       const TensorType *type) {
   const Recompute *r = copies->r;
   Graph *graph = r->graph;
-  Node *to = graph_append(graph, from->op, from->loc, from->n_args, from->arg);
-  for (int k = 0; k < from->n_args; k++) {
-    to->arg[k] = copy_for(copies, from->arg[k], place);
-    for (int n = 0; n < recipe->n && recipe->node[n] != from; n++)
-      if (recipe->node[n]->result[0] == from->arg[k])
-        to->arg[k] = made[n];
-  }
-  const Node *reader = r->storages->kernels.kernel[place].node[0];
-  copy_attributes(graph, from, to, attr_int(reader, ATTR_STAGE, 0));
-  const Value *first = from->result[0];
-  Value *value = node_finish(graph, to, name_with(graph, first->name, "again"), 1, &first->type);
+  Kernel *kernel = &copies->kernel[i];
+  const Node *reader = r->storages->kernels.kernel[r->place[i]].node[0];
+  attr_set_int(graph, node, ATTR_STAGE, attr_int(reader, ATTR_STAGE, 0));
+  attr_set_str(graph, node, ATTR_ROLE, "prologue");
+  attr_set_int(graph, node, ATTR_AGAIN, 1);
+  Value *value = node_finish(graph, node, name_with(graph, first->name, "again"), 1, type);
   value->layout = first->layout;
+  kernel->node[kernel->n_nodes++] = node;
   return value;
 }
 
+static Value *add_cast(const Copies *copies, int i, Value *from, const Value *first, DType dtype) {
+  TensorType type = type_with(from->type, dtype);
+  Node *node = graph_append(copies->r->graph, OP_CAST, first->node->loc, 1, &from);
+  return add_node(copies, i, node, first, &type);
+}
+
+static Value *widened(const Copies *copies, int i, Value *value) {
+  const Kernel *kernel = &copies->kernel[i];
+  for (int n = 0; n < kernel->n_nodes; n++)
+    if (kernel->node[n]->op == OP_CAST && kernel->node[n]->arg[0] == value)
+      return kernel->node[n]->result[0];
+  return add_cast(copies, i, value, value, DT_F32);
+}
+
+/* What a second copy of storage i has for operand k of a node of its recipe. */
+static Value *operand_for(const Copies *copies, int i, const Node *node, int k,
+                          Value *const *made) {
+  const Recipe *recipe = copies->r->recipe[i];
+  for (int n = 0; n < recipe->n && recipe->node[n] != node; n++)
+    if (recipe->node[n]->result[0] == node->arg[k])
+      return made[n];
+  Value *value = copy_for(copies, node->arg[k], copies->r->place[i]);
+  return recipe->wide && arg_is_elementwise(node, k) ? widened(copies, i, value) : value;
+}
+
+/* As the first copy, but for what passes said of that. */
+static Value *copy_node(const Copies *copies, int i, const Node *from, Value *const *made) {
+  Graph *graph = copies->r->graph;
+  Node *to = graph_append(graph, from->op, from->loc, from->n_args, from->arg);
+  for (int k = 0; k < from->n_args; k++)
+    to->arg[k] = operand_for(copies, i, from, k, made);
+  for (int k = 0; k < from->n_attrs; k++)
+    if (!attr_info[from->attr[k].key].any && !attr_info[from->attr[k].key].note)
+      attr_set(graph, to, from->attr[k]);
+  return add_node(copies, i, to, from->result[0], &from->result[0]->type);
+}
+
 static void make_copy(Copies *copies, int i) {
-  Recompute *r = copies->r;
+  const Recompute *r = copies->r;
   const Recipe *recipe = r->recipe[i];
-  Kernel *kernel = &copies->kernel[i];
+  const Value *first = r->storages->storage[i].value;
+  size_t room = (size_t)(recipe->n + recipe->leaf.n + 1);
   Value *made[MAX_GROUP];
-  kernel->node = arena_alloc(r->arena, (size_t)recipe->n * sizeof *kernel->node);
-  for (int n = 0; n < recipe->n; n++) {
-    made[n] = copy_node(copies, recipe->node[n], recipe, made, r->place[i]);
-    kernel->node[kernel->n_nodes++] = made[n]->node;
-  }
-  copies->again[i] = made[recipe->n - 1];
+  copies->kernel[i].node = arena_alloc(r->arena, room * sizeof(Node *));
+  for (int n = 0; n < recipe->n; n++)
+    made[n] = copy_node(copies, i, recipe->node[n], made);
+  Value *last = made[recipe->n - 1];
+  copies->again[i] = recipe->wide ? add_cast(copies, i, last, first, first->type.dtype) : last;
 }
 
 static void read_copies(const Copies *copies) {

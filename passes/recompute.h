@@ -13,6 +13,7 @@ typedef struct Recipe {
   IntList leaf;                /* storages that they read */
   int until;                   /* a kernel that updates what they read; past the last if none */
   int64_t moved;               /* bytes read and written */
+  bool wide;                   /* a library made it, in f32 up to the last rounding */
 } Recipe;
 
 typedef struct Recompute {

@@ -32,11 +32,17 @@ static bool same_space(const Node *a, const Node *b) {
   return sa.count == sb.count && sa.channels == sb.channels;
 }
 
+/* What a library rounds once at the end can only be of ops that are as good in f32. */
+static bool may_repeat(const Recipe *recipe, const Node *node) {
+  bool plain = node->op == OP_AFFINE || node->op == OP_ADD || node->op == OP_RELU;
+  return op_info[node->op].gen == GEN_POINT && (plain || !recipe->wide);
+}
+
 /* The node and what it needs of its kernel. A view would show the first copy: those are left be. */
 static bool collect(const Recompute *r, Recipe *recipe, const Node *root, const Node *node) {
   if (has_node(recipe, node))
     return true;
-  if (op_info[node->op].gen != GEN_POINT || !same_space(node, root))
+  if (!may_repeat(recipe, node) || !same_space(node, root))
     return false;
   for (int k = 0; k < node->n_args; k++) {
     Value *value = value_storage(node->arg[k]);
@@ -65,7 +71,10 @@ static Recipe *recipe_of(const Recompute *r, const Storage *storage) {
   Recipe *recipe = arena_new_of(r->arena, Recipe);
   recipe->until = r->storages->kernels.n;
   recipe->moved = storage->bytes;
-  return collect(r, recipe, node, node) ? recipe : NULL;
+  recipe->wide = kernel_main(&r->storages->kernels.kernel[storage->maker]) &&
+                 dtype_info[storage->value->type.dtype].low;
+  bool good = collect(r, recipe, node, node) && recipe->n + recipe->leaf.n < MAX_GROUP;
+  return good ? recipe : NULL;
 }
 
 void recompute_find_recipes(Recompute *r) {

@@ -67,13 +67,20 @@ static const FormRow *row_of(const ConvOp *op, const Device *device) {
   return NULL;
 }
 
+/* Fewer than 2^31 elements in x and in y each. */
+static bool is_countable(const ConvOp *op) {
+  int64_t ho, wo;
+  return conv_output(op, &ho, &wo) && op->h * op->w <= INT32_MAX / op->n / op->c &&
+         ho * wo <= INT32_MAX / op->n / op->k;
+}
+
 static bool row_takes(const FormRow *row, const ConvOp *op) {
   int64_t filter = op->r > op->s ? op->r : op->s;
   int64_t stride = op->stride[0] > op->stride[1] ? op->stride[0] : op->stride[1];
   return op->dtype == CONV_F16 && op->c % row->c == 0 && op->k % row->k == 0 &&
          (row->filter == 0 || filter <= row->filter) &&
          (row->stride == 0 || stride <= row->stride) && op->pad[0] == op->pad[1] &&
-         op->pad[2] == op->pad[3];
+         op->pad[2] == op->pad[3] && is_countable(op);
 }
 
 bool plan_exists(const ConvOp *op, const Device *device) {

@@ -3,6 +3,7 @@
 #include "codegen/cuda/cache.h"
 #include "codegen/cuda/plan.h"
 #include "tests/cuda/toolkit/check.h"
+#include "tests/random.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -190,7 +191,9 @@ static void the_table_of_forms_is_right(void **state) {
                {"n128 h32 w32 c8 k12 r3 s3 u1,1 p1,1,1,1", true},
                {"n128 h32 w32 c64 k64 r3 s3 u2,2 p0,1,0,1", true},
                {"n128 h32 w32 c12 k8 r5 s5 u1,1 p2,2,2,2", false},
-               {"n256 h224 w224 c8 k64 r7 s7 u2,2 p3,3,3,3", false}};
+               {"n256 h224 w224 c8 k64 r7 s7 u2,2 p3,3,3,3", false},
+               {"n1024 h56 w56 c64 k672 r1 s1 u1,1 p0,0,0,0", false}, /* 2^31 elements */
+               {"n1024 h56 w56 c672 k64 r1 s1 u1,1 p0,0,0,0", false}};
   for (const Device *device = NULL; (device = next_kind(device));)
     for (size_t f = 0; f < sizeof form / sizeof *form; f++)
       for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -211,6 +214,35 @@ static void the_table_of_forms_is_right(void **state) {
         if (expected && plan_saves(&op, device) != one_pass)
           fail_msg("%s: %s: workspace %lld", device->name, shape, (long long)plan.workspace);
       }
+}
+
+static int64_t pick(Random *random, const int64_t *from, uint32_t n) {
+  return from[random_below(random, n)];
+}
+
+/* Shapes that no net of the zoo has: wherever the table says yes, there is a plan. */
+static void the_table_holds_elsewhere(void **state) {
+  static const int64_t batch[] = {1, 2, 7, 32, 100, 256}, extent[] = {1, 2, 4, 7, 13, 28, 57},
+                       channels[] = {8, 16, 24, 40, 64, 136, 512, 2048}, filter[] = {1, 1, 2, 3, 5},
+                       step[] = {1, 1, 2, 3};
+  Random random = {1};
+  (void)state;
+  for (int i = 0; i < 150; i++) {
+    ConvOp op = {.dtype = CONV_F16, .n = pick(&random, batch, 6), .h = pick(&random, extent, 7)};
+    op.form = (uint8_t)(CONV_FPROP_STATS + i % (CONV_FORM_COUNT - CONV_FPROP_STATS));
+    op.w = pick(&random, extent, 7);
+    op.c = pick(&random, channels, 8), op.k = pick(&random, channels, 8);
+    op.r = pick(&random, filter, 5), op.s = i % 4 ? op.r : pick(&random, filter, 5);
+    op.stride[0] = pick(&random, step, 4), op.stride[1] = op.stride[0];
+    op.pad[0] = op.pad[1] = op.r / 2, op.pad[2] = op.pad[3] = op.s / 2;
+    for (const Device *device = NULL; (device = next_kind(device));) {
+      char error[TOOLKIT_ERROR], key[CONV_KEY_BYTES];
+      PlanText plan;
+      conv_key_print(&op, key);
+      if (plan_exists(&op, device) && !plan_make(toolkit, NULL, arena, &op, device, &plan, error))
+        fail_msg("%s: %s: %s", device->name, key, error);
+    }
+  }
 }
 
 /* What a program may find in its plan's place: refused with a reason, never a crash. */
@@ -280,7 +312,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(says_what_it_computes),  cmocka_unit_test(tf32_is_asked_for),
       cmocka_unit_test(lists_the_candidates),   cmocka_unit_test(refuses_other_texts),
       cmocka_unit_test(comes_from_the_cache)};
-  const struct CMUnitTest long_tests[] = {cmocka_unit_test(the_table_of_forms_is_right)};
+  const struct CMUnitTest long_tests[] = {cmocka_unit_test(the_table_of_forms_is_right),
+                                          cmocka_unit_test(the_table_holds_elsewhere)};
   char error[TOOLKIT_ERROR];
   arena = arena_new();
   toolkit = toolkit_find(arena, NULL, error);

@@ -5,12 +5,11 @@
 #include "tests/cuda/pixels.h"
 #include "tests/cuda/shim/kernels.h"
 #include "tests/ops/bytes.h"
+#include "tests/shell.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { ALIGN = 256, PATTERN = 0xA5 };
 
@@ -42,16 +41,6 @@ int cuda_fits(const CudaPart *part, const AmprtProgram *program, char *why, size
 
 const char *cuda_describe(void) {
   return "";
-}
-
-static pid_t run_shell(const char *command) {
-  pid_t pid = fork();
-  CHECK(pid >= 0, "fork failed");
-  if (pid == 0) {
-    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-    _exit(127);
-  }
-  return pid;
 }
 
 static void write_edited(const char *text, const PartEdit *edit, FILE *out) {
@@ -88,18 +77,17 @@ Part *part_begin(Arena *arena, const ProgramPart *from, const CodegenOptions *op
           p->ident);
   fclose(out);
   p->kernels = kernels_begin(p->stem, true);
-  p->compiler = run_shell(arena_printf(
+  p->compiler = shell_begin(arena_printf(
       arena, "cc -std=gnu11 -DAMPCC_TABLES -w -O0 -fPIC -shared '-I%s' -o '%s_tables.so' '%s'",
       options->resource, p->stem, tables));
   return p;
 }
 
 void part_finish(Part *p) {
-  int status, (*fits)(char *, size_t) = NULL;
+  int (*fits)(char *, size_t) = NULL;
   p->shim = kernels_finish(p->kernels);
   CHECK(p->shim, "cannot compile %s.cu", p->stem);
-  CHECK(waitpid(p->compiler, &status, 0) == p->compiler && status == 0,
-        "cannot compile %s_tables.c", p->stem);
+  CHECK(shell_finish(p->compiler), "cannot compile %s_tables.c", p->stem);
   p->handle = dlopen(arena_printf(p->arena, "%s_tables.so", p->stem), RTLD_NOW | RTLD_LOCAL);
   CHECK(p->handle, "%s", dlerror());
   const AmprtPart *part = dlsym(p->handle, arena_printf(p->arena, "amp_part_%s", p->ident));

@@ -5,7 +5,7 @@
  *   refused FAULT FLAG...     FAULT: none, bits, image, plan, key, function, alone (no part for the
  * CPU)
  */
-#include "codegen/cuda/cuda_rt.h"
+#include "tests/cuda/hand.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,15 +35,9 @@ static CudaPlan plan = {.json = json,
 static const CudaMatmul product = {
     .dtype = AMPRT_F32, .trans_b = 1, .rows = 6, .columns = 4, .inner = 20};
 
-typedef struct Args { /* as in device.cu */
-  int64_t x, y;
-  int n;
-} Args;
 static const Args add_args = {.x = IMAGE, .y = OTHER, .n = X_SIZE};
 static const Args sum_args = {.x = IMAGE, .y = LOSS, .n = X_SIZE};
 
-#define AT(place)                                                                                  \
-  { .at = place, .block = CUDA_ARENA }
 static CudaLaunch launches[] = {
     {.kind = CUDA_PLAN,
      .kernel = 0,
@@ -53,35 +47,13 @@ static CudaLaunch launches[] = {
      .kernel = 1,
      .matmul = &product,
      .operand = {AT(IMAGE), AT(Y), AT(PRODUCT)}},
-    {.kernel = 2,
-     .function = "add_constant",
-     .args = &add_args,
-     .args_bytes = sizeof(Args),
-     .grid = {2, 1, 1},
-     .block = {64, 1, 1}},
-    {.kernel = 3,
-     .function = "sum_all",
-     .args = &sum_args,
-     .args_bytes = sizeof(Args),
-     .grid = {1, 1, 1},
-     .block = {64, 1, 1}},
+    LAUNCH(2, "add_constant", add_args, 2),
+    LAUNCH(3, "sum_all", sum_args, 1),
 };
 enum { N_LAUNCHES = sizeof launches / sizeof *launches };
 static const CudaGraph cuda_graph = {launches, N_LAUNCHES};
-static const char ptx[] = "// .visible .entry add_constant() .visible .entry sum_all()";
 static CudaImage image = {ptx, sizeof ptx, 0, 0};
-static const float constant[4] = {0.5f};
-static CudaPart part = {.name = "cuda:sm_90",
-                        .capability = 90,
-                        .image = &image,
-                        .n_images = 1,
-                        .constant = (const unsigned char *)constant,
-                        .constant_bytes = sizeof constant,
-                        .graph = &cuda_graph,
-                        .n_graphs = 1,
-                        .cudnn_version = 91900,
-                        .cublas_version = 130100,
-                        .cuda_version = 13000};
+static CudaPart part = PART(&image, &cuda_graph);
 
 /* ---- what both parts share ---- */
 

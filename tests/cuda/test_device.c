@@ -1,7 +1,7 @@
 /* libamprt_cuda on the fakes: a part made by hand, with the three convolutions, a product and two
  * kernels, run ahead, collected in arrears, and looked at. Its plans are damaged on purpose, so
  * that they are made anew. */
-#include "codegen/cuda/cuda_rt.h"
+#include "tests/cuda/hand.h"
 #include "tests/cuda/shim/kernels.h"
 
 #include <math.h>
@@ -55,15 +55,9 @@ static const CudaMatmul product = {
 static const CudaMatmul biased = {
     .dtype = AMPRT_F32, .trans_b = 1, .bias = 1, .rows = ROWS, .columns = COLUMNS, .inner = INNER};
 
-typedef struct Args { /* as in device.cu */
-  int64_t x, y;
-  int n;
-} Args;
 static const Args add_args = {.x = DX, .y = X, .n = X_SIZE};
 static const Args sum_args = {.x = X, .y = SUM, .n = X_SIZE};
 
-#define AT(place)                                                                                  \
-  { .at = place, .block = CUDA_ARENA }
 static const CudaLaunch launches[] = {
     {.kind = CUDA_PLAN, .kernel = 0, .plan = &plans[0], .operand = {AT(X), AT(FILTER), AT(Y)}},
     {.kind = CUDA_PLAN,
@@ -77,18 +71,8 @@ static const CudaLaunch launches[] = {
      .kernel = 3,
      .matmul = &biased,
      .operand = {AT(X), AT(Y), AT(BIASED), AT(SUMS)}},
-    {.kernel = 4,
-     .function = "add_constant",
-     .args = &add_args,
-     .args_bytes = sizeof(Args),
-     .grid = {2, 1, 1},
-     .block = {64, 1, 1}},
-    {.kernel = 5,
-     .function = "sum_all",
-     .args = &sum_args,
-     .args_bytes = sizeof(Args),
-     .grid = {1, 1, 1},
-     .block = {64, 1, 1}},
+    LAUNCH(4, "add_constant", add_args, 2),
+    LAUNCH(5, "sum_all", sum_args, 1),
 };
 enum { N_LAUNCHES = sizeof launches / sizeof *launches };
 
@@ -108,20 +92,8 @@ static const AmprtGraph graph = {.name = "train",
 static const AmprtProgram program = {
     .abi = AMPRT_ABI, .graph = &graph, .n_graphs = 1, .state_bytes = STATE, .device = &cuda_device};
 static const CudaGraph cuda_graph = {launches, N_LAUNCHES};
-static const char ptx[] = "// .visible .entry add_constant() .visible .entry sum_all()";
 static CudaImage image = {ptx, sizeof ptx, 1, 0};
-static const float constant[4] = {0.5f};
-static const CudaPart part = {.name = "cuda:sm_90",
-                              .capability = 90,
-                              .image = &image,
-                              .n_images = 1,
-                              .constant = (const unsigned char *)constant,
-                              .constant_bytes = sizeof constant,
-                              .graph = &cuda_graph,
-                              .n_graphs = 1,
-                              .cudnn_version = 91900,
-                              .cublas_version = 130100,
-                              .cuda_version = 13000};
+static const CudaPart part = PART(&image, &cuda_graph);
 static int failed;
 
 static void expect(int ok, const char *what) {

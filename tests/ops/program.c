@@ -2,13 +2,12 @@
 
 #include "codegen/build.h"
 #include "tests/ops/bytes.h"
+#include "tests/shell.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { GUARD = 64, PATTERN = 0xA5 };
 
@@ -70,16 +69,6 @@ static const char *command(Arena *arena, const char *text, const char *object,
                       compiler, flags, resource, object, text, compiler, object, object, resource);
 }
 
-static pid_t compile(const char *shell) {
-  pid_t pid = fork();
-  CHECK(pid >= 0, "fork failed");
-  if (pid == 0) {
-    execl("/bin/sh", "sh", "-c", shell, (char *)NULL);
-    _exit(127);
-  }
-  return pid;
-}
-
 Program *program_begin(Arena *arena, const Module *module, const CodegenOptions *options,
                        const char *folder, const char *name) {
   Program *p = arena_new_of(arena, Program);
@@ -91,7 +80,7 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
   CHECK(out, "cannot write %s", text);
   emit_c(&(ProgramPart){module, &backend_cpu, NULL}, options, out, NULL);
   fclose(out);
-  p->compiler = compile(command(arena, text, p->object, options->resource));
+  p->compiler = shell_begin(command(arena, text, p->object, options->resource));
   return p;
 }
 
@@ -107,9 +96,7 @@ int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
 }
 
 void program_finish(Program *p) {
-  int status;
-  CHECK(waitpid(p->compiler, &status, 0) == p->compiler && status == 0, "cannot compile %s",
-        p->object);
+  CHECK(shell_finish(p->compiler), "cannot compile %s", p->object);
   void *handle = dlopen(p->object, RTLD_NOW | RTLD_LOCAL);
   CHECK(handle, "%s", dlerror());
   int (*program_main)(int, char **);

@@ -1,11 +1,11 @@
 #include "kernels.h"
 
+#include "tests/shell.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 struct Kernels {
   char stem[400];
@@ -29,7 +29,7 @@ static const char links[] = "";
 #endif
 
 /* 16-byte loads of 2-byte elements are no aliasing in CUDA. */
-static void compile(const char *stem, bool is_checked) {
+static pid_t compile(const char *stem, bool is_checked) {
   char command[4000];
   int n = snprintf(command, sizeof command,
                    "cc -x c -std=gnu11 -w -g1 %s %s -fPIC -fno-strict-aliasing -ffp-contract=off "
@@ -37,9 +37,7 @@ static void compile(const char *stem, bool is_checked) {
                    "-Wl,--whole-archive '%s' -Wl,--no-whole-archive -lm -o '%s.so'",
                    is_checked ? "-O1" : "-O2", is_checked ? checks : "", SHIM_FOLDER, stem, stem,
                    links, stem, SHIM_LIBRARY, stem);
-  if (n < (int)sizeof command)
-    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-  _exit(127);
+  return n < (int)sizeof command ? shell_begin(command) : -1;
 }
 
 Kernels *kernels_begin(const char *stem, bool is_checked) {
@@ -47,15 +45,12 @@ Kernels *kernels_begin(const char *stem, bool is_checked) {
   if (!k || strlen(stem) + 4 > sizeof k->stem)
     abort();
   strcpy(k->stem, stem);
-  k->compiler = fork();
-  if (k->compiler == 0)
-    compile(stem, is_checked);
+  k->compiler = compile(stem, is_checked);
   return k;
 }
 
 const ShimApi *kernels_finish(Kernels *k) {
-  int status;
-  if (k->compiler < 0 || waitpid(k->compiler, &status, 0) != k->compiler || status != 0)
+  if (!shell_finish(k->compiler))
     return NULL;
   char path[sizeof k->stem + 4];
   snprintf(path, sizeof path, "%s.so", k->stem);

@@ -1,0 +1,37 @@
+/* Parts made by hand, of the two kernels of device.cu: what test_device.c and refused.c share. */
+#ifndef AMPCC_TESTS_CUDA_HAND_H
+#define AMPCC_TESTS_CUDA_HAND_H
+
+#include "codegen/cuda/cuda_rt.h"
+
+typedef struct Args { /* as in device.cu */
+  int64_t x, y;
+  int n;
+} Args;
+
+#define AT(place)                                                                                  \
+  { .at = place, .block = CUDA_ARENA }
+/* A launch of `blocks` of 64 threads. */
+#define LAUNCH(number, name, its_args, blocks)                                                     \
+  {                                                                                                \
+    .kernel = number, .function = name, .args = &its_args, .args_bytes = sizeof(Args),             \
+    .grid = {blocks, 1, 1}, .block = {                                                             \
+      64,                                                                                          \
+      1,                                                                                           \
+      1                                                                                            \
+    }                                                                                              \
+  }
+
+/* All that the fake driver looks at in an image are names. */
+static const char ptx[] = "// .visible .entry add_constant() .visible .entry sum_all()";
+static const float constant[4] = {0.5f};
+
+#define PART(its_image, its_graph)                                                                 \
+  {                                                                                                \
+    .name = "cuda:sm_90", .capability = 90, .image = its_image, .n_images = 1,                     \
+    .constant = (const unsigned char *)constant, .constant_bytes = sizeof constant,                \
+    .graph = its_graph, .n_graphs = 1, .cudnn_version = 91900, .cublas_version = 130100,           \
+    .cuda_version = 13000                                                                          \
+  }
+
+#endif

@@ -3,6 +3,12 @@
 #include "passes/fuse.h"
 #include "passes/plan.h"
 
+static bool reads_updated(const Value *value, const int *update, int at) {
+  const Node *def = value_storage((Value *)value)->node;
+  int by = def->op == OP_VARIABLE ? update[def->order] : 0;
+  return by && by < at;
+}
+
 /* A read of a variable must come before its update. */
 static const char *check_reads(Arena *arena, const Graph *graph) {
   int *update = arena_alloc(arena, ((size_t)graph->n_nodes + 1) * sizeof *update);
@@ -11,12 +17,13 @@ static const char *check_reads(Arena *arena, const Graph *graph) {
       update[graph->node[i]->arg[0]->node->order] = i;
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
-    for (int a = node->op == OP_UPDATE; node_has_code(node) && a < node->n_args; a++) {
-      const Node *def = value_storage(node->arg[a])->node;
-      int at = def->op == OP_VARIABLE ? update[def->order] : 0;
-      if (at && at < i)
-        return arena_printf(arena, "%%%s is read after its update", def->result[0]->name);
-    }
+    const Value *read = affine_bias(node);
+    bool late = read && reads_updated(read, update, i);
+    for (int a = node->op == OP_UPDATE; node_has_code(node) && !late && a < node->n_args; a++)
+      late = reads_updated(read = node->arg[a], update, i);
+    if (late)
+      return arena_printf(arena, "%%%s is read after its update",
+                          value_storage((Value *)read)->node->result[0]->name);
   }
   return NULL;
 }

@@ -43,16 +43,28 @@ static int update_after(const Graph *graph, const Node *update, const Chains *re
   return last;
 }
 
+const Value *affine_bias(const Node *node) {
+  const Node *fold = node->op == OP_AFFINE ? node->arg[1]->node : NULL;
+  bool is_fold = fold && fold->op == OP_BN_FOLD && node->arg[1] == fold->result[0] &&
+                 node->arg[2] == fold->result[1];
+  return is_fold ? fold->arg[1] : NULL;
+}
+
+static void add_reader(Chains *readers, const Value *read, int reader) {
+  const Node *def = value_storage((Value *)read)->node;
+  if (def->op == OP_VARIABLE)
+    chains_add(readers, def->order, reader);
+}
+
 /* Every read of a variable by code. An update does not read the variable that it sets. */
 static Chains variable_readers(Arena *arena, const Graph *graph) {
   Chains readers = chains_new(arena, graph->n_nodes);
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
-    for (int a = node->op == OP_UPDATE; node_has_code(node) && a < node->n_args; a++) {
-      const Node *def = value_storage(node->arg[a])->node;
-      if (def->op == OP_VARIABLE)
-        chains_add(&readers, def->order, i);
-    }
+    for (int a = node->op == OP_UPDATE; node_has_code(node) && a < node->n_args; a++)
+      add_reader(&readers, node->arg[a], i);
+    if (affine_bias(node))
+      add_reader(&readers, affine_bias(node), i);
   }
   return readers;
 }

@@ -14,6 +14,9 @@ typedef struct Depend {
   int *succ;       /* may hold an index twice */
 } Depend;
 
+/* The bias of the normalisation that `node` applies, an affine by bn_fold's scale and shift; else
+ * NULL. A kernel with a main op may compute the affine from it, so it counts as read. */
+const Value *affine_bias(const Node *node);
 /* Sets `mark` of every node: its index here, or -1 without code. Graph order must be topological.
  */
 Depend *depend_new(Arena *arena, Graph *graph);

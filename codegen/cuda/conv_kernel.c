@@ -1,5 +1,7 @@
 #include "codegen/cuda/conv_kernel.h"
 
+#include "passes/depend.h"
+
 typedef struct Search {
   const Device *device;
   Node *main;
@@ -159,13 +161,12 @@ static Node *adder_of(const Search *s, const Value *value) {
   return NULL;
 }
 
-/* The normalisation's factor and gradient are of this layer: its bias is a variable, whose update
- * waits for the sums. */
+/* The affine applies the normalisation whose gradient's sums these are; its bias is kept by those
+ * who order kernels until this one has run. */
 static bool is_normalisation(const Node *affine, const Node *stats) {
-  const Node *fold = affine->arg[1]->node;
-  return affine->arg[0] == stats->arg[1] && fold->op == OP_BN_FOLD &&
-         affine->arg[1] == fold->result[0] && affine->arg[2] == fold->result[1] &&
-         fold->arg[2] == stats->arg[2] && fold->arg[1]->node->op == OP_VARIABLE;
+  const Value *bias = affine_bias(affine);
+  return bias && bias->node->op == OP_VARIABLE && affine->arg[0] == stats->arg[1] &&
+         affine->arg[1]->node->arg[2] == stats->arg[2];
 }
 
 static bool find_backward(const Search *s, Backward *b) {
@@ -191,7 +192,7 @@ static void add_channels(Search *s, const Backward *b) {
   add_constant(s, n, 1);
   if (fold) {
     add_operand(s, fold->result[0]);
-    add_operand(s, fold->arg[1]);
+    add_operand(s, affine_bias(b->affine));
   } else {
     add_constant(s, n, 0);
     add_constant(s, n, 0);

@@ -36,7 +36,8 @@ const char *launch_wrap(Emitter *emit, const char *stem, const char *args_type, 
 void cuda_emit_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out) {
   static void (*const table[])(Emitter *, const Kernel *, LaunchList *) = {
       [GEN_ROW] = launch_row, [GEN_REDUCE] = launch_reduce, [GEN_POOL] = launch_pool};
-  GenClass gen = op_info[kernel->node[0]->op].gen;
+  const Node *main = kernel_main(kernel);
+  GenClass gen = op_info[(main ? main : kernel->node[0])->op].gen;
   bool is_table = gen < sizeof table / sizeof *table && table[gen];
   CHECK(n == 1 || !is_table, "kernels %d and on cannot share a launch", kernel->id);
   if (gen == GEN_OPT)
@@ -103,7 +104,7 @@ int64_t cuda_loop_workspace(const Kernel *kernel) {
   if (op_info[node->op].gen == GEN_OPT)
     return launch_opt_workspace(kernel);
   if (op_info[node->op].gen == GEN_ROW || op_info[node->op].gen == GEN_REDUCE ||
-      op_info[node->op].gen == GEN_POOL)
+      kernel_main(kernel))
     return 0;
   LoopShape shape = loop_shape(kernel);
   return loop_scratch(&shape);

@@ -105,7 +105,7 @@ static int pool_vector(const Node *node, int64_t channels) {
 }
 
 void launch_pool(Emitter *emit, const Kernel *kernel, LaunchList *out) {
-  const Node *node = kernel->node[0];
+  const Node *node = kernel_main(kernel), *affine = pool_scaled(kernel);
   TensorType x = node->arg[0]->type, y = node->result[0]->type;
   const Value *index = node->op == OP_MAX_POOL        ? node->result[1]
                        : node->op == OP_MAX_POOL_GRAD ? node->arg[1]
@@ -115,7 +115,7 @@ void launch_pool(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   KernelCall call;
   pool_emit(emit, kernel, &call);
   const char *text = arena_printf(emit->arena, "%s(&run, &a, %s, %s, %s, %d, %d)", call.function,
-                                  read_type(node->arg[0]), type_name[y.dtype],
+                                  read_type((affine ? affine : node)->arg[0]), type_name[y.dtype],
                                   type_name[index ? index->type.dtype : DT_U8], vector, wide);
   const char *function = launch_wrap(emit, call.function, "AmpPool", "", text);
   launch_add(emit, kernel, function, args_name(emit, kernel),

@@ -92,17 +92,31 @@ AMP_INLINE void amp_load_index(int dtype, int n, const void *base, int64_t at, i
     index[i] = small[i];
 }
 
+/* v becomes relu(v * scale + shift), rounded as a loop rounds it. */
+AMP_INLINE void amp_pool_scale(int dtype, int n, const float *scale, const float *shift, float *v) {
+  AMP_UNROLL
+  for (int i = 0; i < n; i++) {
+    float y = v[i] * scale[i] + shift[i];
+    y = dtype == AMPRT_F16 ? amp_round_f16(y) : dtype == AMPRT_BF16 ? amp_round_bf16(y) : y;
+    v[i] = y <= 0 ? 0 : y;
+  }
+}
+
 /* NaN is larger than all; among equals the first stays. */
-AMP_INLINE void amp_max_pool(const CudaRun *run, const AmpPool *a, int in, int out, int index,
-                             int n, int wide) {
+AMP_INLINE void amp_max_pool_any(const CudaRun *run, const AmpPool *a, int in, int out, int index,
+                                 int n, int wide, int scaled) {
   AmpPlace p = amp_place(a, a->P, a->Q, n, wide);
   if (!p.active)
     return;
   const void *x = amp_at(run, &a->in);
   AmpSpan rs = amp_taps(a, 0, p.row, a->H), ss = amp_taps(a, 1, p.column, a->W);
   int h0 = p.row * a->stride[0] - a->pad[0], w0 = p.column * a->stride[1] - a->pad[1], is_first = 1;
-  float best[AMP_MOST], v[AMP_MOST];
+  float best[AMP_MOST], v[AMP_MOST], scale[AMP_MOST], shift[AMP_MOST];
   int at[AMP_MOST];
+  if (scaled) {
+    amp_load(AMPRT_F32, n, amp_at(run, &a->scale), p.c, scale);
+    amp_load(AMPRT_F32, n, amp_at(run, &a->shift), p.c, shift);
+  }
   AMP_UNROLL
   for (int i = 0; i < n; i++) {
     best[i] = -AMP_INF;
@@ -111,6 +125,8 @@ AMP_INLINE void amp_max_pool(const CudaRun *run, const AmpPool *a, int in, int o
   for (int r = rs.first; r < rs.last; r++)
     for (int s = ss.first; s < ss.last; s++) {
       amp_load(in, n, x, amp_x_at(a, &p, h0 + r, w0 + s), v);
+      if (scaled)
+        amp_pool_scale(in, n, scale, shift, v);
       AMP_UNROLL
       for (int i = 0; i < n; i++) {
         int take = is_first || (!(v[i] <= best[i]) && best[i] == best[i]);
@@ -123,6 +139,15 @@ AMP_INLINE void amp_max_pool(const CudaRun *run, const AmpPool *a, int in, int o
   amp_store(out, n, amp_at(run, &a->out), to, best);
   if (a->index.where != AMP_NOWHERE)
     amp_store_index(index, n, amp_at(run, &a->index), to, at);
+}
+
+AMP_INLINE void amp_max_pool(const CudaRun *run, const AmpPool *a, int in, int out, int index,
+                             int n, int wide) {
+  amp_max_pool_any(run, a, in, out, index, n, wide, 0);
+}
+AMP_INLINE void amp_max_pool_scaled(const CudaRun *run, const AmpPool *a, int in, int out,
+                                    int index, int n, int wide) {
+  amp_max_pool_any(run, a, in, out, index, n, wide, 1);
 }
 
 AMP_INLINE void amp_avg_pool(const CudaRun *run, const AmpPool *a, int in, int out, int index,

@@ -65,13 +65,26 @@ static int product_around(Node *main, Node *const *among, int n, Node *out[MAX_A
   return 1;
 }
 
+/* Pooling applies relu(x * scale + shift) as it loads, if nobody else needs the result. */
+static int pool_around(Node *main, Node *const *among, int n, Node *out[MAX_AROUND]) {
+  const Value *value = main->arg[0];
+  int found = 1;
+  for (int i = n - 1; i >= 0 && main->op == OP_MAX_POOL && found < 3; i--)
+    if (among[i] == value->node && value->n_uses == 1 &&
+        among[i]->op == (found == 1 ? OP_RELU : OP_AFFINE)) {
+      out[found++] = among[i];
+      value = among[i]->arg[0];
+    }
+  return found == 3 && out[2]->arg[1]->type.dtype == DT_F32 ? 3 : 1;
+}
+
 static int kernel_around(const Target *target, Node *main, Node *const *among, int n,
                          Node *out[MAX_AROUND]) {
   out[0] = main;
   if (op_info[main->op].gen == GEN_MATMUL)
     return product_around(main, among, n, out);
-  if (op_info[main->op].gen != GEN_CONV)
-    return 1;
+  if (op_info[main->op].gen == GEN_POOL)
+    return pool_around(main, among, n, out);
   ConvKernel found = conv_kernel_around(cuda_target_of(target)->device, main, among, n);
   memcpy(out, found.node, sizeof found.node);
   return found.n_nodes;

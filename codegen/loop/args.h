@@ -116,6 +116,7 @@ typedef struct AmpOpt {
 
 typedef struct AmpPool {
   AmpRef in, index, out;
+  AmpRef scale, shift; /* of amp_max_pool_scaled */
   int64_t N, H, W, C, P, Q, chunks;
   int32_t window[2], stride[2], pad[2]; /* pad: top, left */
   int32_t include_pad;

@@ -96,6 +96,8 @@ void row_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 void reduce_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
+/* The affine of relu(affine) in front of a max_pool in its kernel (GPUs); NULL: there is none. */
+const Node *pool_scaled(const Kernel *kernel);
 /* opt.c: the args of one optimizer's kernel, and its function's name */
 AmpOpt opt_args(Emitter *emit, const Kernel *kernel, const char *name);
 const char *opt_function(const Node *node);

@@ -30,10 +30,15 @@ static AmpRef index_ref(Emitter *emit, const Node *node, int which, const char *
   return ref_read(emit, pick(node, which), arena_printf(emit->arena, "%s_index", name));
 }
 
+const Node *pool_scaled(const Kernel *kernel) {
+  const Node *node = kernel_main(kernel);
+  return kernel->n_nodes == 3 ? node->arg[0]->node->arg[0]->node : NULL;
+}
+
 void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
-  const Node *node = kernel->node[0];
+  const Node *node = kernel_main(kernel), *affine = pool_scaled(kernel);
   const PoolForm *form = &pool_form[node->op];
-  CHECK(form->function && kernel->n_nodes == 1, "kernel %d is no pooling alone", kernel->id);
+  CHECK(form->function && (kernel->n_nodes == 1 || affine), "kernel %d is no pooling", kernel->id);
   const int64_t *x = pick(node, form->x)->type.dim, *y = pick(node, form->y)->type.dim;
   const int64_t *window = attr_ints(node, ATTR_WINDOW, 2),
                 *stride = attr_ints(node, ATTR_STRIDE, 2);
@@ -41,11 +46,16 @@ void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const char *name = args_name(emit, kernel);
   Text out = {emit->arena};
   text_format(&out, "static const AmpPool %s = {\n", name);
-  AmpRef in = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_x", name));
+  const Value *x_value = affine ? affine->arg[0] : node->arg[0];
+  AmpRef in = ref_read(emit, x_value, arena_printf(emit->arena, "%s_x", name));
   text_format(&out, "  .in = %s,\n", ref_text(emit->arena, in));
   text_format(&out, "  .index = %s,\n",
               ref_text(emit->arena, index_ref(emit, node, form->index, name)));
   text_format(&out, "  .out = %s,\n", ref_text(emit->arena, ref_result(node->result[0])));
+  if (affine)
+    text_format(&out, "  .scale = %s,\n  .shift = %s,\n",
+                ref_text(emit->arena, ref_read(emit, affine->arg[1], name)),
+                ref_text(emit->arena, ref_read(emit, affine->arg[2], name)));
   text_format(&out, "  .N = %lld, .H = %lld, .W = %lld, .C = %lld, .P = %lld, .Q = %lld,\n",
               (long long)x[0], (long long)x[1], (long long)x[2], (long long)x[3], (long long)y[1],
               (long long)y[2]);
@@ -56,6 +66,6 @@ void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
               (int)attr_int(node, ATTR_INCLUDE_PAD, 0),
               (long long)chunk_count(x[0] * x[1] * x[2] * x[3], rows[0] * rows[1]));
   fputs(text_get(&out), emit->tables);
-  call->function = form->function;
+  call->function = affine ? "amp_max_pool_scaled" : form->function;
   call->args = arena_printf(emit->arena, "&%s", name);
 }

@@ -5,18 +5,19 @@
 
 #include <string.h>
 
-enum { FUSE_LEVEL = 2 };
-
 /* One for all, kept to the end: what it knows of cuDNN has no other. */
-const Backend *step_backend(void) {
+static const Backend *backend_for(const char *device) {
   static Arena *arena;
   static const Backend *made;
+  static const char *made_for;
   const char *error = NULL;
+  CHECK(!made || strcmp(device, made_for) == 0, "one device for all");
   if (made)
     return made;
   arena = arena_new();
-  const Device *device = device_find(arena, "sm_90", &error);
-  made = device ? backend_cuda(arena, device, &(CudaOptions){.cache_dir = ""}, &error) : NULL;
+  made_for = device;
+  const Device *gpu = device_find(arena, device, &error);
+  made = gpu ? backend_cuda(arena, gpu, &(CudaOptions){.cache_dir = ""}, &error) : NULL;
   CHECK(made, "%s", error);
   return made;
 }
@@ -28,31 +29,32 @@ DType step_dtype(const char *name) {
   BUG("no dtype %s", name);
 }
 
-void step_compile(Step *s, const char *path, DType dtype, int fuse_level, const char *resource) {
+void step_compile(Step *s, const char *path, DType dtype, const char *device,
+                  const char *resource) {
   *s = (Step){.arena = arena_new()};
   Diag diag = {.out = stderr};
   compile_options_default(&s->compile);
   s->compile.dtype = dtype;
-  s->compile.fuse_level = fuse_level;
+  s->backend = backend_for(device);
   s->codegen = (CodegenOptions){.compile = &s->compile, .resource = resource};
   Module *module = module_parse(s->arena, path, read_file(s->arena, path), &diag);
   CHECK(module, "%s does not parse", path);
   s->module = module;
-  PassContext context = {module, &s->compile, backend_target(step_backend()), &diag, arena_new()};
+  PassContext context = {module, &s->compile, backend_target(s->backend), &diag, arena_new()};
   bool ok = pipeline_run(&context, NULL, NULL, NULL);
-  CHECK(ok && backend_report(step_backend(), &diag) == 0, "%s failed", path);
+  CHECK(ok && backend_report(s->backend, &diag) == 0, "%s failed", path);
   arena_free(context.scratch);
 }
 
 void step_build(Step *s, const PartEdit *edit, const char *folder, const char *name) {
   s->name = arena_printf(s->arena, "%s_%s", name, dtype_info[s->compile.dtype].name);
-  s->part = part_begin(s->arena, &(ProgramPart){s->module, step_backend(), NULL}, &s->codegen, edit,
+  s->part = part_begin(s->arena, &(ProgramPart){s->module, s->backend, NULL}, &s->codegen, edit,
                        folder, s->name);
 }
 
 void step_begin(Step *s, const char *path, DType dtype, const PartEdit *edit, const char *resource,
                 const char *folder, const char *name) {
-  step_compile(s, path, dtype, FUSE_LEVEL, resource);
+  step_compile(s, path, dtype, "sm_90", resource);
   step_build(s, edit, folder, name);
 }
 

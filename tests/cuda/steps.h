@@ -10,19 +10,20 @@ typedef struct Step {
   const char *name;
   CompileOptions compile;
   CodegenOptions codegen;
+  const Backend *backend;
   const Module *module;
   Part *part;
 } Step;
 
 /* f32, f16, bf16 */
 DType step_dtype(const char *name);
-/* sm_90, one for all: what it knows of cuDNN has no other. */
-const Backend *step_backend(void);
-/* FILE.amp through all passes for sm_90. BUGs where something is refused. */
-void step_compile(Step *step, const char *path, DType dtype, int fuse_level, const char *resource);
+/* FILE.amp through all passes for a device, the same in all calls: "sm_90". BUGs where something is
+ * refused. */
+void step_compile(Step *step, const char *path, DType dtype, const char *device,
+                  const char *resource);
 /* Starts to compile its code as `folder`/`name`; `edit` (or NULL) spoils the kernels. */
 void step_build(Step *step, const PartEdit *edit, const char *folder, const char *name);
-/* Both. */
+/* Both, for sm_90. */
 void step_begin(Step *step, const char *path, DType dtype, const PartEdit *edit,
                 const char *resource, const char *folder, const char *name);
 void step_free(Step *step);

@@ -1,6 +1,6 @@
 /* Kernels of whole models one by one, each text with each shape once over all models: the
  * evaluator's numbers in, the results against the evaluator's. Usage: zoo RESOURCE_FOLDER
- * WORK_FOLDER DTYPE FUSE_LEVEL FILE.amp... -- FILE.amp...; those after `--` are compiled only, and
+ * WORK_FOLDER DTYPE DEVICE FILE.amp... -- FILE.amp...; those after `--` are compiled only, and
  * must have no kernel that the others have not.
  *
  * A line for each model: its kernels, and those among them that no model before it has. */
@@ -54,11 +54,18 @@ static bool seen_add(Seen *seen, uint64_t hash) {
   return is_new;
 }
 
-/* Of the function that begins at `at` all but its name and that of its args. */
+/* Of the function whose name is at `at`, but for the numbers of kernels in it: k_relu_7_args. */
 static uint64_t hash_text(const char *at) {
-  const char *body = strchr(at, '{'), *end = strstr(at, "\n}\n");
-  CHECK(body && end, "a kernel without an end");
-  return hash_bytes(1, body, (size_t)(end - body));
+  static const char args[] = "_args";
+  const char *end = strstr(at, "\n}\n");
+  uint64_t h = 1;
+  CHECK(end, "a kernel without an end");
+  for (at = strchr(at, '{'); at < end; at++) {
+    size_t digits = strspn(at, "0123456789");
+    at += strncmp(at + digits, args, strlen(args)) == 0 ? digits : 0;
+    h = hash_bytes(h, at, 1);
+  }
+  return h;
 }
 
 static const char *next_kernel(const char *text) {
@@ -83,6 +90,13 @@ static void count_kernels(void) {
     zoo.n_kernels++;
     zoo.n_new += !is_known(&zoo.texts, hash_text(at));
   }
+}
+
+/* part_run_each runs the launch of the pixels too. */
+static void add_pixels(void) {
+  for (const char *at = zoo.kernels; (at = next_kernel(at)) != NULL;)
+    if (strncmp(at, "pixels_", strlen("pixels_")) == 0)
+      seen_add(&zoo.texts, hash_text(at));
 }
 
 static uint64_t hash_type(uint64_t h, TensorType type) {
@@ -152,7 +166,7 @@ static const char *kernels_text(const Step *s) {
   size_t size, tables_size;
   FILE *out = open_memstream(&text, &size), *rest = open_memstream(&tables, &tables_size);
   CHECK(out && rest, "out of memory");
-  emit_c(&(ProgramPart){s->module, step_backend(), NULL}, &s->codegen, rest, out);
+  emit_c(&(ProgramPart){s->module, s->backend, NULL}, &s->codegen, rest, out);
   fclose(out);
   fclose(rest);
   const char *copy = arena_strdup(s->arena, text, size);
@@ -163,7 +177,7 @@ static const char *kernels_text(const Step *s) {
 
 /* Compiles a model; what is new in it is the caller's. */
 static void open_model(Step *s, const char *path, char **argv) {
-  step_compile(s, path, step_dtype(argv[3]), atoi(argv[4]), argv[1]);
+  step_compile(s, path, step_dtype(argv[3]), argv[4], argv[1]);
   zoo.kernels = kernels_text(s);
   count_kernels();
 }
@@ -181,6 +195,7 @@ static int run_model(const char *path, char **argv) {
     part_finish(s.part);
     for (int g = 0; g < s.module->n_graphs; g++)
       failed += check_graph(&s, g);
+    add_pixels();
   }
   fclose(zoo.names);
   printf("%s: %d kernels, %d new, %d launches compared:%s\n", s.module->recipe->name, zoo.n_kernels,
@@ -194,18 +209,22 @@ static int run_model(const char *path, char **argv) {
 static int look_through(const char *path, char **argv) {
   Step s;
   open_model(&s, path, argv);
-  printf("%s%s: %d kernels, %d new\n", zoo.n_new ? "FAIL " : "", s.module->recipe->name,
-         zoo.n_kernels, zoo.n_new);
   int n_new = zoo.n_new;
+  printf("%s%s: %d kernels, %d new", n_new ? "FAIL " : "", s.module->recipe->name, zoo.n_kernels,
+         n_new);
+  for (const char *at = zoo.kernels; (at = next_kernel(at)) != NULL;)
+    if (!is_known(&zoo.texts, hash_text(at)))
+      printf(" %.*s", (int)strcspn(at, ","), at);
+  printf("\n");
   step_free(&s);
   return n_new;
 }
 
 int main(int argc, char **argv) {
-  CHECK(argc > 5, "usage: zoo RESOURCE_FOLDER WORK_FOLDER DTYPE FUSE_LEVEL FILE.amp... -- FILE...");
+  CHECK(argc > 5, "usage: zoo RESOURCE_FOLDER WORK_FOLDER DTYPE DEVICE FILE.amp... -- FILE...");
   int failed = 0, i = 5;
   zoo.texts.arena = zoo.cases.arena = arena_new();
-  printf("%s, level %s of fusion\n", argv[3], argv[4]);
+  printf("%s, %s\n", argv[3], argv[4]);
   for (; i < argc && strcmp(argv[i], "--"); i++)
     failed += run_model(argv[i], argv);
   printf("%d models, %d kernels in %d shapes, %d results compared, %d failures\n", i - 5,

@@ -71,8 +71,9 @@ static Recipe *recipe_of(const Recompute *r, const Storage *storage) {
   Recipe *recipe = arena_new_of(r->arena, Recipe);
   recipe->until = r->storages->kernels.n;
   recipe->moved = storage->bytes;
-  recipe->wide = kernel_main(&r->storages->kernels.kernel[storage->maker]) &&
-                 dtype_info[storage->value->type.dtype].low;
+  const Node *main = kernel_main(&r->storages->kernels.kernel[storage->maker]);
+  recipe->wide =
+      main && op_info[main->op].gen == GEN_CONV && dtype_info[storage->value->type.dtype].low;
   bool good = collect(r, recipe, node, node) && recipe->n + recipe->leaf.n < MAX_GROUP;
   return good ? recipe : NULL;
 }

@@ -11,10 +11,10 @@
  *            %dw = conv2d_wgrad %h.again, %dz {kernel=91} ..
  *
  * Only pointwise ops are done twice (recompute_recipe.c), as few as it takes (recompute_choose.c),
- * and each copy is rounded as the first was, what a library's kernel made once, at its end: no value
- * changes. Runs on the final order of kernels, where it is known what is stored and for how long;
- * plan-memory says whether all fits.
- * Tests: tests/passes/recompute.amp, tests/unit/plan.c */
+ * and each copy is rounded as the first was, what a library's kernel made once, at its end: no
+ * value changes. Runs on the final order of kernels, where it is known what is stored and for how
+ * long; plan-memory says whether all fits.
+ * Tests: tests/passes/recompute.amp, tests/unit/plan.c, tests/cuda/recompute.py */
 #include "passes/recompute.h"
 
 #include "passes/edit.h"

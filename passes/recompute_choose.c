@@ -188,6 +188,17 @@ static int *new_numbers(const Recompute *r, Arena *arena) {
   return number;
 }
 
+/* The first (c = 2i) or second (2i + 1) copy of storage i, in kernels as they will be numbered. */
+static Block span_of(const Recompute *r, const int *number, int c) {
+  const Storage *storage = &r->storages->storage[c / 2];
+  bool again = c % 2;
+  int last = again ? r->again_last[c / 2] : r->last[c / 2];
+  int first = again ? number[r->place[c / 2]] - 1 : storage->maker < 0 ? 0 : number[storage->maker];
+  return (Block){.bytes = round_up(storage->bytes, r->target->align),
+                 .first = first,
+                 .last = last % 2 ? number[last / 2] : number[last / 2] - (last > 0)};
+}
+
 /* What plan-memory will make of it: the size of the arena. */
 static int64_t packed_bytes(const Recompute *r) {
   const Storages *s = r->storages;
@@ -197,23 +208,15 @@ static int64_t packed_bytes(const Recompute *r) {
   Block *block = arena_alloc(arena, room * sizeof *block);
   int *block_of = arena_alloc(arena, room * sizeof *block_of);
   for (int c = 0; c < 2 * s->n; c++) {
-    int i = c / 2, maker = s->storage[i].maker;
-    bool again = c % 2;
-    if (again && r->split[i] < 0)
+    if (c % 2 && r->split[c / 2] < 0)
       continue;
-    int last = again ? r->again_last[i] : r->last[i];
-    int end = last % 2 ? number[last / 2] : number[last / 2] - (last > 0);
-    if (!again && r->over[i] >= 0) {
-      block_of[c] = block_of[r->over[i]];
-      block[block_of[c]].last = end;
-      continue;
-    }
-    block_of[c] = n;
-    block[n++] = (Block){.bytes = round_up(s->storage[i].bytes, r->target->align),
-                         .first = again       ? number[r->place[i]] - 1
-                                  : maker < 0 ? 0
-                                              : number[maker],
-                         .last = end};
+    int over = c % 2 ? -1 : r->over[c / 2];
+    block_of[c] = over < 0 ? n++ : block_of[over];
+    Block span = span_of(r, number, c);
+    if (over < 0)
+      block[block_of[c]] = span;
+    else
+      block[block_of[c]].last = span.last;
   }
   for (int k = 0; k < s->kernels.n; k++)
     if (r->workspace[k])

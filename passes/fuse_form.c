@@ -202,9 +202,8 @@ void form_order(Kernel *kernel) {
 /* The target takes all of it or nothing. */
 static bool main_legal(const Kernel *kernel, const Target *target) {
   Node *around[MAX_AROUND];
-  return target->kernel_around &&
-         target->kernel_around(target, kernel_main(kernel), kernel->node, kernel->n_nodes,
-                               around) == kernel->n_nodes;
+  return target->kernel_around && target->kernel_around(target, kernel_main(kernel), kernel->node,
+                                                        kernel->n_nodes, around) == kernel->n_nodes;
 }
 
 bool form_legal(const Kernel *kernel, const Target *target) {

@@ -1,5 +1,5 @@
-/* fuse, schedule, recompute and plan-memory on random graphs: what comes out computes the same, the checker
- * accepts it, and the checker rejects every way of damaging it that is tried. */
+/* fuse, schedule, recompute and plan-memory on random graphs: what comes out computes the same, the
+ * checker accepts it, and the checker rejects every way of damaging it that is tried. */
 #include "passes/plan.h"
 
 #include "passes/pack.h"

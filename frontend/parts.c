@@ -6,6 +6,7 @@
 #include "ir/kernel.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -76,41 +77,95 @@ static Module *load(Arena *arena, const Options *options, const Bytes *model, Pa
 }
 
 static int compile_part(const Options *options, Module *module, ProgramPart *part, Diag *diag) {
+  double start = now();
   reproducer_set_module(module, backend_target(part->backend)->name);
   part->module = module;
   bool good = compile_passes(module, options, backend_target(part->backend), diag);
   int status = backend_report(part->backend, diag);
-  if (status == INPUT && !options->text[OPT_target])
-    fputs("ampcc: --target=cpu makes a program without parts for GPUs\n", stderr);
+  part->figures->seconds = now() - start;
   return status ? status : good ? 0 : INPUT;
 }
 
-/* The CPU is the last. */
-static void keep_cpu(PartList *parts) {
-  parts->part[0].backend = parts->part[parts->n - 1].backend;
-  parts->n = 1;
+static Diag quiet_of(const Diag *diag) {
+  Diag quiet = *diag;
+  for (int w = 0; w < WARN_COUNT; w++)
+    quiet.warn.on[w] = -1;
+  return quiet;
+}
+
+/* Those of --target: every part would warn of the same. */
+static int compile_named(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
+                         Diag *diag) {
+  Diag quiet = quiet_of(diag);
+  int status = 0;
+  for (int i = 0; i < parts->n && !status; i++) {
+    Module *module = load(arena, options, model, parts, i ? &quiet : diag);
+    status = module ? compile_part(options, module, &parts->part[i], i ? &quiet : diag) : INPUT;
+  }
+  diag->n_errors = quiet.n_errors > diag->n_errors ? quiet.n_errors : diag->n_errors;
+  return status;
+}
+
+/* The first line of what was said that is an error. Takes `said` apart. */
+static const char *first_error(Arena *arena, char *said) {
+  char *line = strtok_r(said, "\n", &said);
+  while (line && !strstr(line, "error["))
+    line = strtok_r(NULL, "\n", &said);
+  return arena_printf(arena, "%s", line ? line : "");
+}
+
+/* A GPU that nobody named. `why` gets the reason if it cannot have a part; NULL if that lies in the
+ * model, which was planned for the CPU (as --emit=ir is) or is wrong for the CPU too. */
+static int try_part(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
+                    ProgramPart *part, const Diag *diag, const char **why) {
+  char *said = NULL;
+  size_t size;
+  Diag quiet = quiet_of(diag);
+  quiet.out = open_memstream(&said, &size);
+  CHECK(quiet.out, "no memory");
+  Module *module = load(arena, options, model, parts, &quiet);
+  bool can = module && !compile_is_planned(module);
+  int status = can ? compile_part(options, module, part, &quiet) : INPUT;
+  fclose(quiet.out);
+  if (!status)
+    fputs(said, stderr);
+  *why = can ? first_error(arena, said) : NULL;
+  free(said);
+  return status;
+}
+
+/* Without --target: for each GPU of the default set that can run it, and the CPU, which is the last
+ * and must. */
+static int compile_default(Arena *arena, const Options *options, const Bytes *model,
+                           PartList *parts, Diag *diag) {
+  const char *left_out[MAX_TARGETS];
+  int n = 0, n_left_out = 0;
+  for (int i = 0; i < parts->n - 1; i++) {
+    const char *why;
+    int status = try_part(arena, options, model, parts, &parts->part[i], diag, &why);
+    if (status == ENVIRONMENT)
+      return status;
+    if (!status)
+      parts->part[n++] = parts->part[i];
+    else if (why)
+      left_out[n_left_out++] =
+          arena_printf(arena, "%s: %s", backend_target(parts->part[i].backend)->name, why);
+  }
+  parts->part[n] = parts->part[parts->n - 1];
+  parts->n = n + 1;
+  Module *module = load(arena, options, model, parts, diag);
+  int status = module ? compile_part(options, module, &parts->part[n], diag) : INPUT;
+  for (int i = 0; i < n_left_out && !status && !options->text[OPT_quiet]; i++)
+    fprintf(stderr, "ampcc: no part for %s\n", left_out[i]);
+  return status;
 }
 
 int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *diag) {
   Bytes model;
   if (!file_read(arena, options->model, &model, diag))
     return INPUT;
-  Diag quiet = *diag; /* every part would warn of the same */
-  for (int w = 0; w < WARN_COUNT; w++)
-    quiet.warn.on[w] = -1;
-  int status = 0;
-  for (int i = 0; i < parts->n && !status; i++) {
-    double start = now();
-    Module *module = load(arena, options, &model, parts, i ? &quiet : diag);
-    if (!module)
-      return INPUT;
-    if (!options->text[OPT_target] && compile_is_planned(module)) /* for the CPU, as --emit=ir is */
-      keep_cpu(parts);
-    status = compile_part(options, module, &parts->part[i], i ? &quiet : diag);
-    parts->part[i].figures->seconds = now() - start;
-  }
-  diag->n_errors = quiet.n_errors > diag->n_errors ? quiet.n_errors : diag->n_errors;
-  return status;
+  bool all = options->text[OPT_target] || options->text[OPT_require_tuned];
+  return (all ? compile_named : compile_default)(arena, options, &model, parts, diag);
 }
 
 /* ---- figures ---- */

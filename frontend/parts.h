@@ -17,7 +17,7 @@ typedef struct PartList {
  * left out. */
 int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag);
 /* Loads the model and runs the passes for each. An exit status. What concerns the model is reported
- * for the first part alone. */
+ * for one part alone. Without --target a GPU that cannot run the model gets no part and a line. */
 int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *diag);
 /* A line per part: what it consists of and what it took. */
 void parts_print(const PartList *parts, FILE *out);

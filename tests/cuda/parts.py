@@ -55,6 +55,33 @@ def defaults():
     assert "sm_" not in run(ampcc, "planned.amp", "-o", "default")[1]
 
 
+LARGE = """recipe {name="large", batch_size=1048576, learning_rate=0.5}
+graph @train stage model {
+  %x = input {name="image"} : f32[1048576,8192]
+  %label = input {name="label"} : i32[1048576]
+  %w = variable {kind="param", init="ones"} : f32[3,8192]
+  %y = matmul %x, %w {trans_b=1} : f32[1048576,3]
+  %each = softmax_xent %y, %label : f32[1048576]
+  %loss = reduce_mean %each {axes=[0]} : f32[]
+  output %loss {name="loss"}
+  output %each {name="loss_each"}
+}
+"""
+
+
+def left_out():
+    """A GPU that nobody named and that cannot run the model has no part; one that was named ends the compile."""
+    pathlib.Path("large.amp").write_text(LARGE)
+    _, err = run(ampcc, "large.amp", "-o", "large", "--cache-dir=cache")
+    assert "no part for cuda:sm_89: error[E409]: @train needs 32.0" in err, err
+    assert [line.split()[1] for line in err.splitlines()[-3:]] == ["cuda:sm_90", "cuda:sm_80", "cpu"], err
+    _, err = run(ampcc, "large.amp", "-o", "named", "--target=cpu,cuda:l4", status=1)
+    assert "error[E409]" in err and not pathlib.Path("named").exists(), err
+    pathlib.Path("wrong.amp").write_text(LARGE.replace("8192]", "8192", 1))
+    _, err = run(ampcc, "wrong.amp", "-o", "wrong", status=1)
+    assert err.count("wrong.amp:3:") == 1 and "no part" not in err, err
+
+
 def runs(train):
     """It runs on the first part that fits, and says why not on those before."""
     if HAS_DRIVER:
@@ -128,7 +155,7 @@ def refusals():
             (1, "node 'conv1': error[E402]: cuda:sm_75 cannot run `fprop bf16", ["--target=cuda:t4", "--dtype=bf16"], resnet),
             (1, "error[E402]: cuda:sm_75 cannot run `matmul`", ["--target=cuda:t4,cpu", "--dtype=bf16"], mlp),
             (3, "no libnvrtc.so.13 in empty; --cuda-path names", ["--target=cpu,cuda:t4", "--cuda-path=empty"], mlp),
-            (1, "--target=cpu makes a program without parts for GPUs", ["--require-tuned"], resnet),
+            (1, "error[E408]: cuda:sm_90: no file of --tuning-db has a choice for fprop f32", ["--require-tuned"], resnet),
             (2, "--target: one at a time", ["--target=cpu,cuda:t4", "--emit=c"], mlp),
             (2, "--emit=ptx is for GPUs", ["--emit=ptx"], mlp),
             (2, "--target must have cpu in it", ["--target=cuda:t4", "--certify"], mlp)):
@@ -150,6 +177,7 @@ with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     program = lists()
     defaults()
+    left_out()
     runs(program)
     same_bytes(program)
     links_what_it_needs(program)

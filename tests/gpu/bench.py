@@ -5,117 +5,156 @@ import machine
 
 ROUNDS = 2
 STEPS = 60
+SYNTHETIC = ["--device=cuda", "--use-synthetic-data"]
 
 
-class MemoryWatch(threading.Thread):
-    """The most device memory in use while it runs, in MiB, above what was in use before."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.base, self.peak, self.stop = self.used(), 0, False
+class MemoryWatch:
+    """with MemoryWatch() as watch: watch.peak, the most device memory in use meanwhile, in MiB, above what was in use before."""
 
     @staticmethod
     def used():
-        return int(subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True).stdout.split()[0])
+        line = machine.answer(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]).split()
+        return int(line[0]) if line and line[0].isdigit() else 0
 
-    def run(self):
-        while not self.stop:
+    def look(self):
+        while not self.over.wait(.4):
             self.peak = max(self.peak, self.used() - self.base)
-            time.sleep(.1)
+
+    def __enter__(self):
+        self.base, self.peak, self.over = self.used(), 0, threading.Event()
+        self.looker = threading.Thread(target=self.look, daemon=True)
+        self.looker.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.looker.join()
 
 
-def ours(place, dtype, left):
+def ours(place, name, end):
     """Images per second (median of the windows but the first) and peak MiB."""
-    folder = place.work / f"bench_{dtype}"
+    folder = place.work / f"bench_{name}"
     shutil.rmtree(folder, ignore_errors=True)
-    watch = MemoryWatch()
-    watch.start()
-    machine.run([place.program(f"resnet50_{dtype}"), "--device=cuda", "--use-synthetic-data", f"--max-train-steps={STEPS}", "--log-every=10",
-                 f"--synthetic-examples={STEPS * machine.BATCH}", "-q", f"--model-dir={folder}"], left)
-    watch.stop = True
+    with MemoryWatch() as watch:
+        machine.run([place.program(name), *SYNTHETIC, f"--max-train-steps={STEPS}", "--log-every=10", f"--synthetic-examples={STEPS * machine.BATCH}", "-q",
+                     f"--model-dir={folder}"], end)
     events = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return statistics.median(e["images_per_second"] for e in events[1:] if e["event"] == "train"), watch.peak
+    return statistics.median([e["images_per_second"] for e in events if e["event"] == "train"][1:]), watch.peak
 
 
-def torch(mode, dtype, left):
-    watch = MemoryWatch()
-    watch.start()
-    done = machine.run([sys.executable, pathlib.Path(__file__).parent / "torch_resnet50.py", mode, dtype.replace("tf32", "fp32"), machine.BATCH, STEPS], left)
-    watch.stop = True
+def torch(mode, dtype, end):
+    with MemoryWatch() as watch:
+        done = machine.run([sys.executable, pathlib.Path(__file__).parent / "torch_resnet50.py", mode, dtype.replace("tf32", "fp32"), machine.BATCH, STEPS], end)
     words = json.loads(done.stdout.splitlines()[-1])
     return words["images_per_second"], watch.peak, words["torch"]
 
 
-def throughput(place, left):
-    end = time.monotonic() + left - 60
-    rates, memory, version = {}, {}, ""
-    for turn in range(ROUNDS):
-        for dtype in ("fp16", "bf16", "tf32"):
-            for mode in ("ampcc", "eager", "graph", "compile"):
-                spare = end - time.monotonic()
-                if spare < 30 or (mode == "compile" and turn):
-                    continue
-                try:
-                    if mode == "ampcc":
-                        rate, peak = ours(place, dtype, spare)
-                    else:
-                        rate, peak, version = torch(mode, dtype, spare)
-                except Exception as error:
-                    print(f"{mode} {dtype}: {error}", flush=True)
-                    continue
-                rates.setdefault((dtype, mode), []).append(rate)
-                memory[dtype, mode] = max(peak, memory.get((dtype, mode), 0))
+# What is measured and its seconds at most, the most telling first, for as long as there is time; torch.compile once each.
+LIMITS = {"ampcc": 40, "eager": 50, "graph": 50, "compile": 120}
+TYPES = ("fp16", "bf16", "tf32")
+TURN = [(dtype, mode) for dtype in TYPES for mode in ("ampcc", "eager", "graph")]
+PLAN = [*((dtype, "ampcc") for dtype in TYPES), *(("fp16", mode) for mode in ("eager", "graph", "compile")),
+        *(key for key in TURN[3:] if key[1] != "ampcc"), *TURN, *((dtype, "compile") for dtype in TYPES[1:])]
+
+
+def throughput_rows(rates, memory):
     rows = [["precision", "program", "images/s, each round", "ours / this, by medians", "peak MiB"]]
-    for (dtype, mode), found in rates.items():
-        own = rates.get((dtype, "ampcc"))
-        ratio = f"{statistics.median(own) / statistics.median(found):.3f}" if own else "-"
-        rows.append([dtype, mode, " ".join(f"{r:.0f}" for r in found), ratio, memory[dtype, mode]])
-    return {"rows": rows, "batch": machine.BATCH, "steps": STEPS, "PyTorch": version or "did not run"}
+    for dtype, mode in sorted(rates, key=lambda key: (TYPES.index(key[0]), list(LIMITS).index(key[1]))):
+        own, this = rates.get((dtype, "ampcc")), rates[dtype, mode]
+        ratio = f"{statistics.median(own) / statistics.median(this):.3f}" if own else "-"
+        rows.append([dtype, mode, " ".join(f"{r:.0f}" for r in this), ratio, memory[dtype, mode]])
+    return rows
 
 
-def variants(place, left):
-    """fp16 as compiled; with batch norms apart; in little memory; with the plans that were fastest here. In turns."""
-    end, db = time.monotonic() + left, place.out / "tuning_fp16.json"
-    began = time.monotonic()
-    done = machine.run([place.program("resnet50_fp16"), "--device=cuda", f"--tune={db}"], left / 2)
-    seconds = time.monotonic() - began
-    (place.out / "tune_fp16.txt").write_text(done.stdout)
-    machine.compile_program(place, "resnet50_tuned", *machine.PROGRAMS["resnet50_fp16"], end - time.monotonic(), f"--tuning-db={db}")
-    rates, memory = {"fp16": [], "level1": [], "small": [], "tuned": []}, {}
+def throughput(place, end, found):
+    rates, memory, failed = {}, {}, {}
+    found.update({"batch": machine.BATCH, "steps": STEPS, "PyTorch": "did not run"})
+    for key in PLAN:
+        dtype, mode = key
+        now = time.monotonic()
+        if key in failed or end - now < 15:
+            continue
+        until = min(end, now + LIMITS[mode])
+        try:
+            if mode == "ampcc":
+                rate, peak = ours(place, f"resnet50_{dtype}", until)
+            else:
+                rate, peak, found["PyTorch"] = torch(mode, dtype, until)
+        except Exception as error:  # the others still count
+            failed[key] = str(error).strip().splitlines()[-1]
+            place.detail(" ".join(key), str(error))
+            continue
+        rates.setdefault(key, []).append(rate)
+        memory[key] = max(peak, memory.get(key, 0))
+        found["rows"] = throughput_rows(rates, memory)
+    left_out = [" ".join(key) for key in PLAN if key not in rates and key not in failed]
+    if left_out:
+        found["no time for"] = ", ".join(dict.fromkeys(left_out))
+    for error in dict.fromkeys(failed.values()):
+        found[f"did not run: {', '.join(' '.join(key) for key in failed if failed[key] == error)}"] = error
+    if not any(mode == "ampcc" for _, mode in rates):
+        raise AssertionError("none of our programs ran")
+
+
+def turns(place, names, rates, memory, end):
     for _ in range(ROUNDS):
-        for name, found in rates.items():
-            rate, memory[name] = ours(place, name, end - time.monotonic())
-            found.append(rate)
-    rows = [["program", "images/s, each round", "peak MiB"]]
-    rows += [[name, " ".join(f"{r:.0f}" for r in found), memory[name]] for name, found in rates.items()]
-    return {"rows": rows, "seconds to tune": round(seconds), "its last line": done.stdout.splitlines()[-1]}
+        for name in names:
+            rate, memory[name] = ours(place, f"resnet50_{name}", end)
+            rates.setdefault(name, []).append(rate)
 
 
-def start(place, left):
+def variants(place, end, found):
+    """fp16 as compiled, with batch norms apart, in little memory; then with the plans that were fastest here. In turns."""
+    rates, memory, db = {}, {}, place.out / "tuning_fp16.json"
+    try:
+        turns(place, ("fp16", "level1", "small"), rates, memory, end)
+        began = time.monotonic()
+        done = machine.run([place.program("resnet50_fp16"), "--device=cuda", f"--tune={db}"], end)
+        found["seconds to tune"] = round(time.monotonic() - began)
+        found["tuning"] = (done.stdout.strip().splitlines() or ["it said nothing"])[-1]
+        place.detail("tune", done.stdout)
+        machine.compile_program(place, "resnet50_tuned", *machine.PROGRAMS["resnet50_fp16"], end, f"--tuning-db={db}")
+        turns(place, ("fp16", "tuned"), rates, memory, end)
+    finally:
+        found["rows"] = [["program", "images/s, each round", "peak MiB"]]
+        found["rows"] += [[name, " ".join(f"{r:.0f}" for r in rate), memory[name]] for name, rate in rates.items()]
+
+
+def first_step(command, end):
+    """Seconds from exec to the line of step 1."""
+    began, text = time.monotonic(), []
+    process = machine.start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    guard = threading.Timer(max(end - began, 1), machine.stop, [process])
+    guard.start()
+    seconds = None
+    for line in process.stdout:
+        text.append(line)
+        if seconds is None and re.search(r"step 1\b", line):
+            seconds = time.monotonic() - began
+    process.wait()
+    guard.cancel()
+    if seconds is None:
+        raise RuntimeError(f"no line of step 1: status {process.returncode}: {''.join(text)[-300:]}")
+    return seconds
+
+
+def start(place, end, found):
     """exec to the first line of progress, with --log-every=1."""
-    rows = [["program", "seconds from exec to the end of the first step"]]
+    rows = found["rows"] = [["program", "seconds from exec to the end of the first step"]]
     for name in ("resnet50_fp16", "cifar_fp16"):
-        found = []
-        for _ in range(3):
-            began = time.monotonic()
-            process = subprocess.Popen([place.program(name), "--device=cuda", "--use-synthetic-data", "--max-train-steps=2", "--synthetic-examples=512", "--log-every=1",
-                                        "--model-dir="], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            seconds = next((time.monotonic() - began for line in process.stdout if re.search(r"step 1\b", line)), None)
-            process.communicate(timeout=max(left, 1))
-            if seconds is None:
-                raise RuntimeError(f"{name}: no line of step 1")
-            found.append(seconds)
-        rows.append([name, " ".join(f"{s:.2f}" for s in found)])
-    return {"rows": rows}
+        command = [place.program(name), *SYNTHETIC, "--max-train-steps=2", "--synthetic-examples=512", "--log-every=1", "--model-dir="]
+        rows.append([name, " ".join(f"{first_step(command, end):.2f}" for _ in range(3))])
 
 
-def kernels(place, left):
+def kernels(place, end, found):
     """The slowest kernels, by CUDA events (--profile runs kernel by kernel)."""
-    rows = []
+    rows = found["rows"] = [["precision", "ms a step", "kernel", "layer"]]
     for dtype in ("fp16", "bf16"):
-        done = machine.run([place.program(f"resnet50_{dtype}"), "--device=cuda", "--use-synthetic-data", "--max-train-steps=10", "--synthetic-examples=2560", "--profile",
-                            "--model-dir="], left)
+        done = machine.run([place.program(f"resnet50_{dtype}"), *SYNTHETIC, "--max-train-steps=10", "--synthetic-examples=2560", "--profile", "--model-dir="], end)
         text = done.stdout + done.stderr
-        (place.out / f"profile_{dtype}.txt").write_text(text)
-        rows.append(f"{dtype}: profile_{dtype}.txt, {len(text.splitlines())} lines")
-    return {"tables": "; ".join(rows)}
+        place.detail(f"profile {dtype}", text)
+        train = text[text.index("@train:"):].split("\n\n")[0].splitlines()
+        rows.append([dtype, "", train[0], ""])
+        for line in train[1:16]:
+            _, ms, name, layer = re.fullmatch(r"(.*%) +([0-9.]+) ms +(\S+) *(.*)", line).groups()
+            rows.append([dtype, ms, name, layer])

@@ -1,11 +1,14 @@
 """The machine with the GPU: what was carried to it, the build, and the table of results."""
-import concurrent.futures, datetime, os, pathlib, subprocess, sys, time
+import concurrent.futures, datetime, functools, os, pathlib, re, shutil, signal, subprocess, sys, time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CARRIED = ROOT / ".gpu"
 LIMIT = 570  # seconds for everything
 PREFIX = pathlib.Path("/opt/ampcc-gpu")
 BATCH = 256
+
+# ampcc, and what its programs are linked with
+TARGETS = ["frontend/ampcc", "models/ampcc-zoo", *(f"codegen/{name}" for name in ("amprt.h", "dnn_rt.h", "cuda_rt.h", "libamprt.a", "libamprt_cuda.a", "libamprt_dnn.a"))]
 
 # name: (model of the zoo, flags of ampcc)
 PROGRAMS = {
@@ -29,6 +32,7 @@ class Place:
         self.work = pathlib.Path("/tmp/ampcc-gpu")
         for folder in (self.out, self.work):
             folder.mkdir(parents=True, exist_ok=True)
+        (self.out / "details.txt").write_text("")
 
     def program(self, name):
         path = self.work / name
@@ -36,81 +40,135 @@ class Place:
             raise FileNotFoundError(f"{name} was not compiled; see build")
         return path
 
+    def detail(self, title, text):
+        """What is too long for the table: one file for all, since few come back from a lent machine."""
+        with open(self.out / "details.txt", "a") as file:
+            file.write(f"==== {title}\n{text[-200000:]}\n")
 
-def run(command, seconds, **more):
-    """Runs to the end; its output is in the error if it fails."""
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=max(seconds, 1), **more)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, command))}: status {done.returncode}: {(done.stderr or done.stdout)[-1500:]}")
-    return done
+
+def start(command, **more):
+    """A process group of its own, so that stop() ends what it started too."""
+    return subprocess.Popen([str(c) for c in command], text=True, start_new_session=True, **more)
+
+
+def stop(process):
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def run(command, end, **more):
+    """Runs to its end, at the latest to `end` (of time.monotonic); its output is in the error if it fails."""
+    process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+    try:
+        out, err = process.communicate(timeout=max(end - time.monotonic(), 1))
+    except subprocess.TimeoutExpired:
+        stop(process)
+        raise TimeoutError(f"{command[0]}: not done in time") from None
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))}: status {process.returncode}: {(err.strip() or out.strip())[-600:]}")
+    return subprocess.CompletedProcess(command, 0, out, err)
+
+
+def answer(command):
+    """What it prints; nothing if it fails or is not there."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def describe():
-    query = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"], capture_output=True, text=True)
-    commit = os.environ.get("COMMIT") or subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
-    return {"gpu": query.stdout.strip() or "none", "date": datetime.date.today().isoformat(), "commit": commit or "unknown", "processors": os.cpu_count()}
+    gpu = answer(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"])
+    commit = os.environ.get("COMMIT") or answer(["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"])
+    return {"gpu": gpu or "none", "date": datetime.date.today().isoformat(), "commit": commit or "unknown", "processors": os.cpu_count()}
 
 
+@functools.cache
 def capability():
-    line = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], capture_output=True, text=True, check=True).stdout
+    line = answer(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"])
+    if not line:
+        raise RuntimeError("nvidia-smi names no GPU")
     return line.split()[0].replace(".", "")
 
 
-def unpack():
+def put_first(variable, *folders):
+    os.environ[variable] = ":".join([*map(str, folders), *filter(None, [os.environ.get(variable)])])
+
+
+def unpack(end):
     """The carried packages under a prefix of their own: the machine's libraries stay as they are."""
     debs = sorted((CARRIED / "debs").glob("*.deb")) if CARRIED.exists() else []
     for deb in debs:
-        run(["dpkg", "-x", deb, PREFIX], 60)
+        run(["dpkg", "-x", deb, PREFIX], end)
     libs = [PREFIX / "usr/lib/x86_64-linux-gnu", PREFIX / "lib/x86_64-linux-gnu"]
-    for variable, folders in (("PATH", [PREFIX / "usr/bin"]), ("LD_LIBRARY_PATH", libs), ("LIBRARY_PATH", libs), ("CPATH", [PREFIX / "usr/include"]),
-                              ("PKG_CONFIG_PATH", [libs[0] / "pkgconfig"])):
-        os.environ[variable] = ":".join([*map(str, folders), *filter(None, [os.environ.get(variable)])])
-    os.environ["PKG_CONFIG_SYSROOT_DIR"] = str(PREFIX) if debs else ""
+    put_first("PATH", pathlib.Path(sys.executable).parent, PREFIX / "usr/bin")
+    put_first("LD_LIBRARY_PATH", *libs)
+    put_first("LIBRARY_PATH", *libs)
+    put_first("CPATH", PREFIX / "usr/include")
+    put_first("PKG_CONFIG_PATH", libs[0] / "pkgconfig")
+    if debs:
+        os.environ["PKG_CONFIG_SYSROOT_DIR"] = str(PREFIX)
 
 
-def configure(folder):
-    """With the toolkit of the machine or, if that lacks cuDNN, the wheels that PyTorch brought along."""
-    command = ["meson", "setup", folder, ROOT, "-Dcuda=enabled", "-Dtests=short"]
-    try:
-        run(command, 120)
-    except RuntimeError as error:
-        wheels = [path for path in map(pathlib.Path, sys.path) if (path / "nvidia").is_dir()]
-        if not wheels:
-            raise
-        print(f"no toolkit ({error}); trying the wheels in {wheels[0]}", flush=True)
-        run([*command, "--wipe", f"-Dtoolkit={wheels[0]}"], 120)
-        libraries = [str(path) for path in wheels[0].glob("nvidia/*/lib")]
-        os.environ["LD_LIBRARY_PATH"] = ":".join([*libraries, os.environ["LD_LIBRARY_PATH"]])
+def link_toolkit(folder, end):
+    """A toolkit of links: the wheels that PyTorch brought along, then a toolkit of the machine, then what was carried. Wheels lack
+    headers, a toolkit may lack cuDNN, and no one place need have all."""
+    carried = folder.parent / "carried"
+    if (CARRIED / "toolkit.tar.gz").exists():
+        carried.mkdir(exist_ok=True)
+        run(["tar", "-xzf", CARRIED / "toolkit.tar.gz", "-C", carried], end)
+    wheels = [pathlib.Path(path) / "nvidia" / part for path in sys.path for part in ("cu13", "cudnn")]
+    tops = [*wheels, *(pathlib.Path(path) for path in (os.environ.get("CUDA_HOME"), "/usr/local/cuda", "/opt/cuda") if path), carried]
+    places = {"include": [top / "include" for top in tops],
+              "lib64": [*(top / name for top in tops for name in ("lib64", "lib")), pathlib.Path("/usr/lib/x86_64-linux-gnu")]}
+    shutil.rmtree(folder, ignore_errors=True)
+    for kind, froms in places.items():
+        (folder / kind).mkdir(parents=True)
+        for entry in (entry for place in froms if place.is_dir() for entry in place.iterdir()):
+            link = folder / kind / entry.name
+            if not link.is_symlink() and (kind == "include" or re.match("lib(cudnn|cublas|nvrtc|cudart_static)", entry.name)):
+                link.symlink_to(entry.resolve())
+    put_first("LD_LIBRARY_PATH", folder / "lib64")
+    return folder
 
 
-def compile_program(place, name, model, flags, left, *more):
+def compile_program(place, name, model, flags, end, *more):
     """The seconds that it took."""
     folder, pb = place.work / "build", place.work / f"{name}.pb"
-    run([folder / "models/ampcc-zoo", model, "-o", pb], 60)
+    (place.work / name).unlink(missing_ok=True)
+    run([folder / "models/ampcc-zoo", model, "-o", pb], end)
     begin = time.monotonic()
-    run([folder / "frontend/ampcc", pb, "-o", place.work / name, f"--target=cpu,cuda:sm_{capability()}", *flags, *more], left)
-    return round(time.monotonic() - begin, 2)
+    run([folder / "frontend/ampcc", pb, "-o", place.work / name, f"--target=cpu,cuda:sm_{capability()}", *flags, *more], end)
+    return round(time.monotonic() - begin, 1)
 
 
-def build(place, left):
-    start = time.monotonic()
-    unpack()
+def build(place, end, found):
+    begin = time.monotonic()
     folder = place.work / "build"
-    configure(folder)
-    run(["ninja", "-C", folder], left)
-    built = time.monotonic()
+    unpack(end)
+    toolkit = link_toolkit(place.work / "toolkit", end)
+    # -Dwerror=false: warnings of a compiler that we have not met are no reason to go home
+    run(["meson", "setup", folder, ROOT, "-Dcuda=enabled", "-Dtests=short", "-Dwerror=false", f"-Dtoolkit={toolkit}"], end)
+    run(["ninja", "-C", folder, *TARGETS], end)
+    found["seconds to build ampcc"] = round(time.monotonic() - begin, 1)
+    failed = []
 
-    def compile_one(item):
-        name, (model, flags) = item
-        return name, compile_program(place, name, model, flags, left)
+    def compile_one(name):
+        try:
+            return [name, compile_program(place, name, *PROGRAMS[name], end)]
+        except Exception as error:  # the others still count
+            failed.append(name)
+            return [name, str(error)]
 
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        seconds = dict(pool.map(compile_one, PROGRAMS.items()))
-    return {"build_seconds": round(built - start, 1), "compile_seconds": seconds}
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        found["rows"] = [["program", "seconds to compile, eight at a time"], *pool.map(compile_one, PROGRAMS)]
+    if failed:
+        raise AssertionError(f"not compiled: {', '.join(failed)}")
 
 
 def row(cells):
-    return "| " + " | ".join(str(c) for c in cells) + " |\n"
+    return "| " + " | ".join(" ".join(str(c).split()).replace("|", "/") for c in cells) + " |\n"
 
 
 def table(results):
@@ -121,11 +179,8 @@ def table(results):
         if name == "machine":
             continue
         text += f"\n## {name}\n\n"
-        if "failed" in section:
-            text += f"failed: {section['failed'][:600]}\n"
-            continue
         rows = section.get("rows")
         if rows:
             text += row(rows[0]) + row(["---"] * len(rows[0])) + "".join(row(r) for r in rows[1:])
-        text += "".join(f"- {key}: {value}\n" for key, value in section.items() if key != "rows")
+        text += ("\n" if rows else "") + "".join(f"- {key}: {' '.join(str(value).split())[:600]}\n" for key, value in section.items() if key != "rows")
     return text

@@ -1,6 +1,7 @@
 #include "tests/cuda/group.h"
 
 #include "ir/kernel.h"
+#include "passes/depend.h"
 #include "tests/ops/bytes.h"
 #include "tests/ops/step_values.h"
 
@@ -30,12 +31,25 @@ static bool overlaps(const Group *group, Range range) {
   return false;
 }
 
+static void add_operand(Group *group, const Value *value) {
+  add_range(group,
+            (Range){address(group, value), (size_t)type_bytes(value->type), SHIM_DEFINED, NULL});
+}
+
+static bool has_main(const Group *group, int kernel) {
+  for (int i = 0; i < group->graph->n_nodes; i++)
+    if (kernel_of(group->graph->node[i]) == kernel && node_is_main(group->graph->node[i]))
+      return true;
+  return false;
+}
+
 static void add_operands(Group *group, const Node *node) {
   for (int k = 0; k < node->n_args; k++)
     if (kernel_of(value_storage(node->arg[k])->node) < 0 ||
         kernel_of(value_storage(node->arg[k])->node) != kernel_of(node))
-      add_range(group, (Range){address(group, node->arg[k]), (size_t)type_bytes(node->arg[k]->type),
-                               SHIM_DEFINED, NULL});
+      add_operand(group, node->arg[k]);
+  if (affine_bias(node) && has_main(group, kernel_of(node)))
+    add_operand(group, affine_bias(node)); /* a plan takes it in place of the shift */
 }
 
 /* A result in the place of an operand stays readable. */

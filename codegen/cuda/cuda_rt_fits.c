@@ -82,8 +82,7 @@ static int refuse_memory(char *why, size_t size) {
     return 0;
   return snprintf(why, size,
                   "this needs %.2f GiB of GPU memory, %s has %.2f: compile with --max-memory or a "
-                  "smaller "
-                  "--batch-size",
+                  "smaller --batch-size",
                   (double)need / gib, cuda_rt_found.device, (double)cuda_rt_found.memory / gib),
          -1;
 }

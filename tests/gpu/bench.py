@@ -32,7 +32,7 @@ class MemoryWatch:
 
 
 def ours(place, name, end):
-    """Images per second (median of the windows but the first) and peak MiB."""
+    """Images per second (median of the windows but the first), peak MiB."""
     folder = place.work / f"bench_{name}"
     shutil.rmtree(folder, ignore_errors=True)
     with MemoryWatch() as watch:
@@ -43,10 +43,11 @@ def ours(place, name, end):
 
 
 def torch(mode, dtype, end):
+    """Images per second, peak MiB, what torch_resnet50.py says."""
     with MemoryWatch() as watch:
         done = machine.run([sys.executable, pathlib.Path(__file__).parent / "torch_resnet50.py", mode, dtype.replace("tf32", "fp32"), machine.BATCH, STEPS], end)
     words = json.loads(done.stdout.splitlines()[-1])
-    return words["images_per_second"], watch.peak, words["torch"]
+    return words["images_per_second"], watch.peak, words
 
 
 # What is measured and its seconds at most, the most telling first, for as long as there is time; torch.compile once each.
@@ -67,7 +68,7 @@ def throughput_rows(rates, memory):
 
 
 def throughput(place, end, found):
-    rates, memory, failed = {}, {}, {}
+    rates, memory, tensors, failed = {}, {}, {}, {}
     found.update({"batch": machine.BATCH, "steps": STEPS, "PyTorch": "did not run"})
     for key in PLAN:
         dtype, mode = key
@@ -79,14 +80,17 @@ def throughput(place, end, found):
             if mode == "ampcc":
                 rate, peak = ours(place, f"resnet50_{dtype}", until)
             else:
-                rate, peak, found["PyTorch"] = torch(mode, dtype, until)
+                rate, peak, words = torch(mode, dtype, until)
+                found["PyTorch"] = words["torch"]
+                tensors[f"{dtype} {mode}"] = words["peak_allocated_mib"]
         except Exception as error:  # the others still count
-            failed[key] = str(error).strip().splitlines()[-1]
+            failed[key] = (str(error).strip() or type(error).__name__).splitlines()[-1]
             place.detail(" ".join(key), str(error))
             continue
         rates.setdefault(key, []).append(rate)
         memory[key] = max(peak, memory.get(key, 0))
         found["rows"] = throughput_rows(rates, memory)
+    found["MiB of PyTorch's tensors alone, at the peak"] = ", ".join(f"{name} {mib}" for name, mib in tensors.items()) or "-"
     left_out = [" ".join(key) for key in PLAN if key not in rates and key not in failed]
     if left_out:
         found["no time for"] = ", ".join(dict.fromkeys(left_out))

@@ -1,5 +1,5 @@
 """What must hold: numbers, accuracy, resuming, repeatability, no invalid access."""
-import json, shutil, signal, subprocess, sys, time
+import json, shutil, subprocess, time
 
 import machine, tensors
 
@@ -37,27 +37,13 @@ def values(place, end, found):
         raise AssertionError(", ".join(wrong))
 
 
-def cifar(place, end):
-    folder = place.work / "data/cifar-10-batches-bin"
-    if (folder / "batches.meta.txt").exists():  # written last
-        return folder
-    archive, jpeg = machine.CARRIED / "cifar10-jpeg.tar.gz", place.work / "jpeg"
-    if not archive.exists():
-        raise FileNotFoundError("no CIFAR-10 was carried: see tests/gpu/prepare")
-    jpeg.mkdir(exist_ok=True)
-    machine.run(["tar", "-xzf", archive, "-C", jpeg], end)
-    source = next(p.parent for p in jpeg.rglob("train"))
-    machine.run([sys.executable, machine.CARRIED / "to_binary.py", source, folder], end)
-    return folder
-
-
 def events(folder, kind):
     return [e for e in map(json.loads, (folder / "log.jsonl").read_text().splitlines()) if e["event"] == kind]
 
 
 def train(place, end, found):
     rows = found["rows"] = [["precision", "test accuracy by epoch", "seconds", "images/s (median)", "skipped steps"]]
-    data, last = cifar(place, end), {}
+    data, last = machine.cifar(place, end), {}
     for dtype in ("fp16", "fp32", "bf16"):
         folder = place.work / f"train_{dtype}"
         start = time.monotonic()
@@ -119,6 +105,7 @@ def sanitizer(place, end, found):
     for check, share in (("memcheck", .5), ("racecheck", 1)):
         began = time.monotonic()
         log = place.work / f"{check}.log"
+        log.unlink(missing_ok=True)
         try:
             machine.run([tool, "--tool", check, "--log-file", log, "--error-exitcode", "9", program, DEVICE, "--use-synthetic-data", "--synthetic-examples=64",
                          "--max-train-steps=2", "--model-dir=", "-q"], began + share * (end - began))

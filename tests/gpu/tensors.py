@@ -1,5 +1,5 @@
 """safetensors files of --dump-step --dump-values, as arrays, and how far two of them are apart."""
-import json, struct
+import json, mmap, struct
 
 import numpy
 
@@ -13,13 +13,15 @@ READ = {"F32": lambda raw: numpy.frombuffer(raw, "<f4"), "F16": lambda raw: nump
 
 
 def read(path):
-    """name: 1-D float array; integers and booleans are left out."""
-    data = path.read_bytes()
+    """name: function that returns its numbers, 1-D in double precision, while the file may be gone; integers and booleans are left out.
+    A gigabyte or two: nothing is read before it is asked for."""
+    with open(path, "rb") as file:
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     (size,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + size])
+    header = json.loads(bytes(data[8:8 + size]))
     header.pop("__metadata__", None)
     at = lambda entry: data[8 + size + entry["data_offsets"][0]:8 + size + entry["data_offsets"][1]]
-    return {name: READ[entry["dtype"]](at(entry)).astype("f8") for name, entry in header.items() if entry["dtype"] in READ}
+    return {name: lambda entry=entry: READ[entry["dtype"]](at(entry)).astype("f8") for name, entry in header.items() if entry["dtype"] in READ}
 
 
 def compare(a, b):
@@ -27,7 +29,7 @@ def compare(a, b):
     tensor, since single numbers behind a ReLU that flips may differ by all they are. Numbers that are not finite must be so in both."""
     off = {}
     for name in sorted(a.keys() & b.keys()):
-        x, y = a[name], b[name]
+        x, y = a[name](), b[name]()
         finite = numpy.isfinite(x)
         if x.shape != y.shape or (finite != numpy.isfinite(y)).any():
             off[name] = float("inf")

@@ -43,7 +43,7 @@ static int refuse_capability(char *why, size_t size) {
     if (have >= part->capability && (ptx || same))
       cuda_rt_found.image = &part->image[i];
   }
-  if (cuda_rt_found.image && part->newest && have > part->newest)
+  if (part->newest && have > part->newest)
     return snprintf(why, size,
                     "%s has compute capability %d.%d, the fused plans here exist up to %d.%d: "
                     "compile for it, or with --fuse-level=1",

@@ -149,14 +149,20 @@ static void write_image(const char *name, bool is_ptx, const void *data, size_t 
           crc32_z(crc32(0, NULL, 0), data, size));
 }
 
+/* For GPUs that machine code does not reach: of another major version, if all plans can be made
+ * there. */
+static bool has_ptx(const CudaTarget *cuda) {
+  return cuda->with_ptx && (!cuda->newest || cuda->newest / 10 > cuda->device->capability / 10);
+}
+
 void cuda_emit_image(const CudaTarget *cuda, const NvrtcCode *code, FILE *out) {
   fputs("#include \"cuda_rt.h\"\n\n", out);
   write_bytes("static const _Alignas(64) char cubin[]", code->cubin, code->cubin_bytes, out);
-  if (cuda->with_ptx)
+  if (has_ptx(cuda))
     write_bytes("static const char ptx[]", code->ptx, code->ptx_bytes, out);
   fprintf(out, "const CudaImage amp_images_%s[] = {\n", cuda->backend.ident);
   write_image("cubin", false, code->cubin, code->cubin_bytes, out);
-  if (cuda->with_ptx)
+  if (has_ptx(cuda))
     write_image("ptx", true, code->ptx, code->ptx_bytes, out);
   fputs("};\n", out);
 }
@@ -210,7 +216,7 @@ void cuda_emit_hooks(const ProgramCode *program, FILE *out) {
       "  .graph = cuda_graphs, .n_graphs = %d, .tf32 = %d,\n"
       "  .cudnn_version = %d, .cublas_version = %d, .cuda_version = %d};\n\n",
       ident, program->backend->target->name, cuda->device->capability, cuda->newest, ident,
-      1 + cuda->with_ptx, constants->n, program->module->n_graphs, any_tf32(program->module),
+      1 + has_ptx(cuda), constants->n, program->module->n_graphs, any_tf32(program->module),
       any_launch(program, false) ? cuda->toolkit->cudnn_version : 0,
       any_launch(program, true) ? CUBLAS_VERSION : 0, CUDART_VERSION);
 }

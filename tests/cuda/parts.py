@@ -163,6 +163,13 @@ def refusals():
         assert words in err and not os.path.exists("refused"), (more, err)
 
 
+def newer_gpus():
+    """PTX is there for GPUs to come, unless fused plans keep the part from them."""
+    for flags, has in (["--dtype=fp16"], False), (["--dtype=fp16", "--fuse-level=1"], True), (["--dtype=bf16"], True):
+        text, _ = run(ampcc, "cifar_resnet8.pb", "--target=cuda:h200", "--emit=c", "--cache-dir=cache", *flags)
+        assert (b"char ptx[]" in text) == has and (b".newest = 90" in text) != has, flags
+
+
 def broken_compiler():
     """A toolkit whose NVRTC is none: no file comes out, not even an empty one."""
     usual = pathlib.Path(toolkit, "lib64/libnvrtc.so.13")
@@ -184,5 +191,6 @@ with tempfile.TemporaryDirectory() as folder:
     texts()
     temps()
     refusals()
+    newer_gpus()
     broken_compiler()
     os.chdir("/")

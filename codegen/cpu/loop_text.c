@@ -132,12 +132,8 @@ static void write_sums(Writer *w, const Node *node, int first) {
     return;
   }
   text_format(&w->body, "        s%d[i] += %s;\n", i, x);
-  if (node->op == OP_BN_SUMS)
-    text_format(&w->body, "        q%d[i] += %s * %s;\n", i, x, x);
-  else
-    text_format(&w->body, "        q%d[i] += %s * (%s - %s);\n", i, x,
-                operand_name(w->plan, input_name, node, 1),
-                operand_name(w->plan, input_name, node, 2));
+  text_format(&w->body, "        q%d[i] += %s * %s;\n", i, x,
+              sum_factor(w->plan, input_name, node));
   text_format(&w->flush, "        amp_sum_flush(ps%d, s%d, grid, &at, n);\n", i, i);
   text_format(&w->flush, "        amp_sum_flush(pq%d, q%d, grid, &at, n);\n", i, i);
 }
@@ -147,9 +143,8 @@ static void finish_sums(Writer *w, const Node *node, int first) {
   const char *v0 = result_name(w->plan, node, 0);
   if (node->op == OP_BN_STATS) {
     int m = loop_number(w->plan, (double)(w->plan->total / w->plan->channels));
-    text_format(&w->tail,
-                "    amp_bn_stats(sum[%d * C + c], sum[%d * C + c], f[%d], &%s, &%s);\n", first,
-                first + 1, m, v0, result_name(w->plan, node, 1));
+    text_format(&w->tail, "    amp_bn_stats(sum[%d * C + c], sum[%d * C + c], f[%d], &%s, &%s);\n",
+                first, first + 1, m, v0, result_name(w->plan, node, 1));
     return;
   }
   for (int r = 0; r < node->n_results; r++) {

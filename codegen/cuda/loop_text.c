@@ -207,12 +207,7 @@ static void write_sums(Writer *w, const Node *node, int k) {
   if (node->op == OP_BIAS_GRAD)
     return;
   text_format(&w->once, "  float q%d[%d] = {0};\n", i, n);
-  if (node->op == OP_BN_SUMS)
-    text_format(&w->body, "      q%d[i] += %s * %s;\n", i, x, x);
-  else
-    text_format(&w->body, "      q%d[i] += %s * (%s - %s);\n", i, x,
-                operand_name(w->plan, spell_body, node, 1),
-                operand_name(w->plan, spell_body, node, 2));
+  text_format(&w->body, "      q%d[i] += %s * %s;\n", i, x, sum_factor(w->plan, spell_body, node));
   leave_sum(w, "q", i, k + 1);
 }
 

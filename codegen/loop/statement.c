@@ -45,6 +45,13 @@ const char *operand_name(LoopPlan *plan, LoopSpelling *spelling, const Node *nod
   return spelling(plan, loop_input(plan, node, k));
 }
 
+const char *sum_factor(LoopPlan *plan, LoopSpelling *spelling, const Node *node) {
+  if (node->op == OP_BN_SUMS)
+    return operand_name(plan, spelling, node, 0);
+  const char *x = operand_name(plan, spelling, node, 1);
+  return arena_printf(plan->arena, "(%s - %s)", x, operand_name(plan, spelling, node, 2));
+}
+
 const char *output_source(const LoopPlan *plan, LoopSpelling *spelling, const LoopOutput *out) {
   const Node *producer = loop_producer(plan, out->value);
   if (producer)

@@ -18,6 +18,8 @@ bool input_is_low(const LoopInput *in);
 int node_number(const LoopPlan *plan, const Node *node); /* its place in the kernel */
 const char *result_name(const LoopPlan *plan, const Node *node, int r);
 const char *operand_name(LoopPlan *plan, LoopSpelling *spelling, const Node *node, int k);
+/* What the second sum of bn_sums and bn_grad_stats multiplies operand 0 by. */
+const char *sum_factor(LoopPlan *plan, LoopSpelling *spelling, const Node *node);
 /* What output `o` stores. */
 const char *output_source(const LoopPlan *plan, LoopSpelling *spelling, const LoopOutput *out);
 

@@ -58,18 +58,8 @@ cudnnStatus_t plan_read(Object *plan, const char *json, size_t count) {
  * the operation. */
 typedef enum Role { TENSOR, GEOMETRY, MODE } Role;
 
-#define FORWARD(field, name)                                                                       \
-  { CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_##name, TENSOR, field }
-#define DATA(field, name)                                                                          \
-  { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_##name, TENSOR, field }
-#define FILTER(field, name)                                                                        \
-  { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_##name, TENSOR, field }
-#define POINT(field, name)                                                                         \
-  { CUDNN_ATTR_OPERATION_POINTWISE_##name, TENSOR, field }
-#define STATS(field, name)                                                                         \
-  { CUDNN_ATTR_OPERATION_GENSTATS_##name, TENSOR, field }
-#define BN_BWD(field, name)                                                                        \
-  { CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_##name, TENSOR, field }
+#define FIELD(field, name)                                                                         \
+  { CUDNN_ATTR_OPERATION_##name, TENSOR, field }
 static const struct {
   cudnnBackendAttributeName_t name;
   Role role;
@@ -79,33 +69,33 @@ static const struct {
     {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, GEOMETRY, NULL},
     {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, GEOMETRY, NULL},
     {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, MODE, NULL},
-    FORWARD("X", X),
-    FORWARD("W", W),
-    FORWARD("Y", Y),
-    DATA("dY", DY),
-    DATA("W", W),
-    DATA("dX", DX),
-    FILTER("X", X),
-    FILTER("dY", DY),
-    FILTER("dW", DW),
-    POINT("X", XDESC),
-    POINT("B", BDESC),
-    POINT("Y", YDESC),
-    POINT("dY", DYDESC),
-    POINT("dX", DXDESC),
-    STATS("X", XDESC),
-    STATS("Sum", SUMDESC),
-    STATS("SqSum", SQSUMDESC),
-    BN_BWD("xDesc", X_DESC),
-    BN_BWD("dyDesc", DY_DESC),
-    BN_BWD("BNmeanDesc", MEAN_DESC),
-    BN_BWD("BNinvstdDesc", INVSTD_DESC),
-    BN_BWD("BNscaleDesc", BN_SCALE_DESC),
-    BN_BWD("dGammaDesc", DBN_SCALE_DESC),
-    BN_BWD("dBetaDesc", DBN_BIAS_DESC),
-    BN_BWD("eqDyScaleDesc", EQ_DY_SCALE_DESC),
-    BN_BWD("eqXScaleDesc", EQ_X_SCALE_DESC),
-    BN_BWD("eqBiasDesc", EQ_BIAS),
+    FIELD("X", CONVOLUTION_FORWARD_X),
+    FIELD("W", CONVOLUTION_FORWARD_W),
+    FIELD("Y", CONVOLUTION_FORWARD_Y),
+    FIELD("dY", CONVOLUTION_BWD_DATA_DY),
+    FIELD("W", CONVOLUTION_BWD_DATA_W),
+    FIELD("dX", CONVOLUTION_BWD_DATA_DX),
+    FIELD("X", CONVOLUTION_BWD_FILTER_X),
+    FIELD("dY", CONVOLUTION_BWD_FILTER_DY),
+    FIELD("dW", CONVOLUTION_BWD_FILTER_DW),
+    FIELD("X", POINTWISE_XDESC),
+    FIELD("B", POINTWISE_BDESC),
+    FIELD("Y", POINTWISE_YDESC),
+    FIELD("dY", POINTWISE_DYDESC),
+    FIELD("dX", POINTWISE_DXDESC),
+    FIELD("X", GENSTATS_XDESC),
+    FIELD("Sum", GENSTATS_SUMDESC),
+    FIELD("SqSum", GENSTATS_SQSUMDESC),
+    FIELD("xDesc", BN_BWD_WEIGHTS_X_DESC),
+    FIELD("dyDesc", BN_BWD_WEIGHTS_DY_DESC),
+    FIELD("BNmeanDesc", BN_BWD_WEIGHTS_MEAN_DESC),
+    FIELD("BNinvstdDesc", BN_BWD_WEIGHTS_INVSTD_DESC),
+    FIELD("BNscaleDesc", BN_BWD_WEIGHTS_BN_SCALE_DESC),
+    FIELD("dGammaDesc", BN_BWD_WEIGHTS_DBN_SCALE_DESC),
+    FIELD("dBetaDesc", BN_BWD_WEIGHTS_DBN_BIAS_DESC),
+    FIELD("eqDyScaleDesc", BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC),
+    FIELD("eqXScaleDesc", BN_BWD_WEIGHTS_EQ_X_SCALE_DESC),
+    FIELD("eqBiasDesc", BN_BWD_WEIGHTS_EQ_BIAS),
 };
 
 typedef struct Name {

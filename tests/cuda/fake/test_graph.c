@@ -4,6 +4,7 @@
 #include "codegen/cuda/plan.h"
 #include "graph.h"
 #include "tests/cuda/toolkit/check.h"
+#include "tests/cuda/toolkit/skip.h"
 
 #include <math.h>
 
@@ -310,13 +311,8 @@ int main(void) {
                                      cmocka_unit_test(data),
                                      cmocka_unit_test(data_and_normalisation),
                                      cmocka_unit_test(refuses)};
-  char error[TOOLKIT_ERROR];
   arena = arena_new();
-  toolkit = toolkit_find(arena, NULL, error);
-  if (!toolkit) {
-    puts(error);
-    return 77;
-  }
+  toolkit = toolkit_or_skip(arena);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   arena_free(arena);
   return failed;

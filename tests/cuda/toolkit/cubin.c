@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/nvrtc.h"
 #include "tests/cuda/toolkit/check.h"
+#include "tests/cuda/toolkit/skip.h"
 
 static Arena *arena;
 static Toolkit *toolkit;
@@ -164,8 +165,8 @@ int main(void) {
       cmocka_unit_test(reports_the_first_error)};
   char error[TOOLKIT_ERROR];
   arena = arena_new();
-  toolkit = toolkit_find(arena, NULL, error);
-  if (!toolkit || !toolkit_nvrtc(toolkit, error)) {
+  toolkit = toolkit_or_skip(arena);
+  if (!toolkit_nvrtc(toolkit, error)) {
     puts(error);
     return 77;
   }

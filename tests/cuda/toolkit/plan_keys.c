@@ -4,6 +4,7 @@
  * forms promises has none. */
 #include "codegen/cuda/plan.h"
 #include "tests/cuda/toolkit/check.h"
+#include "tests/cuda/toolkit/skip.h"
 
 typedef struct Figures {
   int plans, tensor_cores, missing, refused;
@@ -45,14 +46,10 @@ static void note(Toolkit *toolkit, Arena *arena, const Device *device, const cha
 
 int main(void) {
   Arena *arena = arena_new();
-  char line[CONV_KEY_BYTES], error[TOOLKIT_ERROR];
+  char line[CONV_KEY_BYTES];
   const char **key = NULL;
   int n = 0, cap = 0, missing = 0;
-  Toolkit *toolkit = toolkit_find(arena, NULL, error);
-  if (!toolkit) {
-    puts(error);
-    return 77;
-  }
+  Toolkit *toolkit = toolkit_or_skip(arena);
   while (fgets(line, sizeof line, stdin))
     arena_push(arena, key, n, cap, arena_strdup(arena, line, strcspn(line, "\n")));
   for (int d = 0, last = 0; device_at(d); d++) {

@@ -3,6 +3,7 @@
 #include "codegen/cuda/cache.h"
 #include "codegen/cuda/plan.h"
 #include "tests/cuda/toolkit/check.h"
+#include "tests/cuda/toolkit/skip.h"
 #include "tests/random.h"
 
 #include <dirent.h>
@@ -314,13 +315,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(comes_from_the_cache)};
   const struct CMUnitTest long_tests[] = {cmocka_unit_test(the_table_of_forms_is_right),
                                           cmocka_unit_test(the_table_holds_elsewhere)};
-  char error[TOOLKIT_ERROR];
   arena = arena_new();
-  toolkit = toolkit_find(arena, NULL, error);
-  if (!toolkit) {
-    puts(error);
-    return 77;
-  }
+  toolkit = toolkit_or_skip(arena);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   if (argc < 2 || strcmp(argv[1], "short") != 0)
     failed += cmocka_run_group_tests(long_tests, NULL, NULL);

@@ -44,6 +44,7 @@ bool fusion_merge_all(Fusion *fusion, const int *node, int n);
  * cycles. */
 bool form_allows(const Fusion *fusion, int a, int b);
 Space node_space(const Node *node);
+bool space_equal(Space a, Space b);
 /* Does operand k have an element for each point of the node's space, read at that point only? */
 bool arg_is_elementwise(const Node *node, int k);
 bool node_is_loop(const Node *node); /* POINT, VECTOR or CHANNEL */

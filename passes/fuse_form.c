@@ -34,7 +34,7 @@ Space node_space(const Node *node) {
   return space_of(by_operand ? node->arg[0]->type : node->result[0]->type);
 }
 
-static bool space_equal(Space a, Space b) {
+bool space_equal(Space a, Space b) {
   return a.count == b.count && a.channels == b.channels;
 }
 

@@ -27,11 +27,6 @@ static bool has_node(const Recipe *recipe, const Node *node) {
   return false;
 }
 
-static bool same_space(const Node *a, const Node *b) {
-  Space sa = node_space(a), sb = node_space(b);
-  return sa.count == sb.count && sa.channels == sb.channels;
-}
-
 /* What a library rounds once at the end can only be of ops that are as good in f32. */
 static bool may_repeat(const Recipe *recipe, const Node *node) {
   bool plain = node->op == OP_AFFINE || node->op == OP_ADD || node->op == OP_RELU;
@@ -42,7 +37,7 @@ static bool may_repeat(const Recipe *recipe, const Node *node) {
 static bool collect(const Recompute *r, Recipe *recipe, const Node *root, const Node *node) {
   if (has_node(recipe, node))
     return true;
-  if (!may_repeat(recipe, node) || !same_space(node, root))
+  if (!may_repeat(recipe, node) || !space_equal(node_space(node), node_space(root)))
     return false;
   for (int k = 0; k < node->n_args; k++) {
     Value *value = value_storage(node->arg[k]);

@@ -44,7 +44,6 @@ typedef struct CudaOptions {
   bool ptx;
   const struct Tuning *tuning; /* codegen/cuda/tuning.h: --tuning-db; NULL: none */
   bool require_tuned;          /* a plan that it has no choice of is an error */
-  bool quiet;                  /* no note of such plans */
 } CudaOptions;
 struct Device;                      /* codegen/cuda/device.h */
 extern const bool codegen_has_cuda; /* false: backend_cuda always gives NULL */

@@ -39,8 +39,7 @@ static const Backend *open_backend(Arena *arena, const Options *options, const T
                       .cache_dir = options->text[OPT_cache_dir],
                       .ptx = i == 0, /* the newest also stands for all that are newer */
                       .tuning = tuning,
-                      .require_tuned = options->text[OPT_require_tuned] != NULL,
-                      .quiet = options->text[OPT_quiet] != NULL};
+                      .require_tuned = options->text[OPT_require_tuned] != NULL};
   return device ? backend_cuda(arena, device, &cuda, error) : &backend_cpu;
 }
 
@@ -86,7 +85,7 @@ static int compile_part(const Options *options, Module *module, ProgramPart *par
   return status ? status : good ? 0 : INPUT;
 }
 
-static Diag quiet_of(const Diag *diag) {
+static Diag without_warnings(const Diag *diag) {
   Diag quiet = *diag;
   for (int w = 0; w < WARN_COUNT; w++)
     quiet.warn.on[w] = -1;
@@ -96,7 +95,7 @@ static Diag quiet_of(const Diag *diag) {
 /* Those of --target: every part would warn of the same. */
 static int compile_named(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
                          Diag *diag) {
-  Diag quiet = quiet_of(diag);
+  Diag quiet = without_warnings(diag);
   int status = 0;
   for (int i = 0; i < parts->n && !status; i++) {
     Module *module = load(arena, options, model, parts, i ? &quiet : diag);
@@ -120,7 +119,7 @@ static int try_part(Arena *arena, const Options *options, const Bytes *model, Pa
                     ProgramPart *part, const Diag *diag, const char **why) {
   char *said = NULL;
   size_t size;
-  Diag quiet = quiet_of(diag);
+  Diag quiet = without_warnings(diag);
   quiet.out = open_memstream(&said, &size);
   CHECK(quiet.out, "no memory");
   Module *module = load(arena, options, model, parts, &quiet);

@@ -139,7 +139,7 @@ static int report_missed(const CudaTarget *cuda, Diag *diag) {
   int missed = 0;
   for (int i = 0; i < cuda->n_planned; i++)
     missed += is_missed(cuda, i);
-  if (missed && !cuda->quiet)
+  if (missed)
     note_missed(cuda, missed, diag);
   for (int i = 0; i < cuda->n_planned && cuda->require_tuned; i++)
     if (is_missed(cuda, i))
@@ -201,7 +201,6 @@ const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOption
                        .toolkit = toolkit_find(arena, options->cuda_path, text),
                        .with_ptx = options->ptx,
                        .tuning = options->tuning ? options->tuning : &no_tuning,
-                       .quiet = options->quiet,
                        .require_tuned = options->require_tuned};
   *error = cuda->toolkit ? NULL : arena_strdup(arena, text, strlen(text));
   if (!cuda->toolkit)

@@ -34,9 +34,9 @@ typedef struct CudaTarget {
   const char *cache; /* folder, or NULL */
   bool with_ptx;     /* the image also serves newer GPUs */
   const Tuning *tuning;
-  bool require_tuned, quiet; /* of CudaOptions */
-  const char *failure;       /* the first of a library that cannot be opened; NULL: none */
-  Planned *planned;          /* by key, once */
+  bool require_tuned;  /* of CudaOptions */
+  const char *failure; /* the first of a library that cannot be opened; NULL: none */
+  Planned *planned;    /* by key, once */
   int n_planned, cap_planned;
   int newest; /* CudaPart.newest of these */
   Refusal *refusal;

@@ -85,9 +85,34 @@ static void note_edits(const Compat *c) {
   }
 }
 
+/* UNSAFE_FORCE_ALL asks no op which types it admits. TensorFlow makes such a graph and then refuses
+ * to load it. The first attribute of that kind is named, the others are counted. */
+static void warn_types(const Compat *c) {
+  const TfGraph *graph = c->graph;
+  const TfVertex *first = NULL;
+  int more = 0;
+  for (int v = 0; v < graph->n_vertices; v++) {
+    const TfVertex *vertex = &graph->vertex[v];
+    const TfOp *op = graph->node[vertex->node].op;
+    if (!c->outcome.rewrite.changed[v] || op->attr[vertex->attr].half)
+      continue;
+    more += first != NULL;
+    first = first ? first : vertex;
+  }
+  if (!first)
+    return;
+  const TfNode *node = &graph->node[first->node];
+  diag_warning(c->diag, (SrcLoc){.file = c->file, .name = node->def->name}, WARN_TF_TYPE,
+               "%s of %s becomes f16, which it does not admit: TensorFlow will not load this "
+               "graph (attributes like it: %d more)",
+               node->op->attr[first->attr].name, node->def->op, more);
+}
+
 static void say(const Compat *c) {
   if (c->outcome.failed)
     diag_warning(c->diag, here(c), WARN_TF_PASS, "%s", c->outcome.log);
+  if (c->outcome.rewritten && c->settings.level == TF_UNSAFE_FORCE_ALL)
+    warn_types(c);
   if (c->options->text[OPT_quiet])
     return;
   note_edits(c);

@@ -148,6 +148,20 @@ def failures():
               "--amp-mode=" + mode, "--amp-level=UNSAFE_FORCE_ALL")
 
 
+def forced():
+    """UNSAFE_FORCE_ALL lowers what an op does not admit: once said, with how many more there are."""
+    norm = b"".join(b'node { name: "b%d" op: "FusedBatchNorm" %s attr { key: "T" value { type: DT_FLOAT } } }' % (i, b'input: "x" ' * 5)
+                    for i in range(3))
+    want = "node 'b0': warning: U of FusedBatchNormV2 becomes f16, which it does not admit: TensorFlow will not load this " \
+           "graph (attributes like it: 2 more) [-Wtf-type]\n"
+    expect(0, want, TEXT + norm, "--amp-level=UNSAFE_FORCE_ALL")
+    expect(0, '"U": "f16"', TEXT + norm, "--amp-level=UNSAFE_FORCE_ALL")
+    expect(1, "[-Werror=tf-type]", TEXT + norm, "--amp-level=UNSAFE_FORCE_ALL", "-Werror=tf-type")
+    for flags in ([], ["--amp-level=UNSAFE_FORCE_ALL", "-Wno-tf-type"]):
+        if "tf-type" in run(TEXT + norm, *flags)[2]:
+            failed.append("tf-type without cause")
+
+
 def unknown():
     """An op outside the table is a barrier, whose ports have the types of what they are connected to."""
     graph = TEXT + b'node { name: "z" op: "Zap" input: "y" input: "y:0" } node { name: "w" op: "Zap" input: "^z" }' + \
@@ -162,6 +176,6 @@ def unknown():
         failed.append("a function is no unknown op")
 
 
-for part in (files, usage, environment, lists, failures, unknown):
+for part in (files, usage, environment, lists, failures, forced, unknown):
     part()
 sys.exit(1 if failed else 0)

@@ -75,7 +75,9 @@ def differences(before, after):
             renamed[node.name] = node.op
         for key in node.attr:
             new, attr = node.attr[key], was.attr[key] if key in was.attr else None
-            if attr is None or new == attr:
+            # A renamed batch norm gains U = f32; other attributes appear only where defaults are written out.
+            as_before = new == attr if attr else new.type != types_pb2.DT_HALF and new.type != types_pb2.DT_BFLOAT16
+            if as_before:
                 continue
             if new.WhichOneof("value") == "type":
                 converted.setdefault(node.name, {})[key] = NAMES[new.type]

@@ -97,13 +97,7 @@ Value *graph_find(const Graph *graph, const char *name) {
 }
 
 const char *graph_fresh_name(Graph *graph, const char *want) {
-  if (!graph_find(graph, want))
-    return arena_strdup(graph->arena, want, strlen(want));
-  for (int i = 1;; i++) {
-    const char *name = arena_printf(graph->arena, "%s.%d", want, i);
-    if (!graph_find(graph, name))
-      return name;
-  }
+  return names_fresh(graph->names, want);
 }
 
 void graph_rename(Graph *graph, Value *value, const char *name) {

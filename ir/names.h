@@ -8,5 +8,8 @@ NameMap *names_new(Arena *arena);
 Value *names_get(const NameMap *names, const char *name); /* NULL if absent */
 void names_put(NameMap *names, const char *name, Value *value);
 void names_remove(NameMap *names, const char *name);
+/* `want`, or the first of WANT.1, WANT.2, ... that is not taken. Asking n times for names of which
+ * each is then put takes n steps, not n squared. */
+const char *names_fresh(NameMap *names, const char *want);
 
 #endif

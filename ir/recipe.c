@@ -229,6 +229,9 @@ static bool has_word(const char *words, const char *word, size_t len) {
 static void check_words(const Recipe *recipe, const struct Words *rule, SrcLoc loc, Diag *diag) {
   const RecipeField *field = recipe_find(rule->field);
   const char *text = *(const char *const *)((const char *)recipe + field->offset);
+  const char *otherwise = *(const char *const *)((const char *)&defaults + field->offset);
+  if (!strcmp(text, otherwise)) /* also "", where a model need not say it */
+    return;
   do {
     size_t len = rule->many ? strcspn(text, ",") : strlen(text);
     if (!has_word(rule->words, text, len))

@@ -62,21 +62,21 @@ static AmprtStatus open_one(const char *dir, const char *name, AmprtDataset *set
   return status;
 }
 
-AmprtStatus amprt_cifar_open(const char *dir, AmprtData *data, AmprtError *error) {
+AmprtStatus amprt_cifar_open(AmprtData *data, AmprtError *error) {
   char path[AMPRT_PATH], folder[AMPRT_PATH];
-  if (!*dir)
+  if (!*data->dir)
     return amprt_fail(
-        error, AMPRT_INPUT,
+        error, AMPRT_USAGE,
         "cifar10 needs --data-dir=DIR, the folder with data_batch_1.bin to _5.bin and "
         "test_batch.bin (the binary version of CIFAR-10)");
-  AmprtStatus status = amprt_path(path, dir, "data_batch_1.bin", error);
+  AmprtStatus status = amprt_path(path, data->dir, "data_batch_1.bin", error);
   if (!status)
-    status = amprt_path(folder, dir, "cifar-10-batches-bin", error);
+    status = amprt_path(folder, data->dir, "cifar-10-batches-bin", error);
   if (status)
     return status;
   if (!amprt_is_file(path))
-    dir = folder;
+    memcpy(data->dir, folder, sizeof folder);
   for (char name[] = "data_batch_1.bin"; name[11] <= '5' && !status; name[11]++)
-    status = open_one(dir, name, &data->train, error);
-  return status ? status : open_one(dir, "test_batch.bin", &data->test, error);
+    status = open_one(data->dir, name, &data->train, error);
+  return status ? status : open_one(data->dir, "test_batch.bin", &data->test, error);
 }

@@ -67,16 +67,24 @@ AmprtStatus amprt_dataset_fit(AmprtDataset *set, const AmprtProgram *program, co
 
 AmprtStatus amprt_data_open(AmprtData *data, const AmprtProgram *program,
                             const AmprtOptions *options, AmprtError *error) {
-  *data = (AmprtData){0};
-  const char *name = options->use_synthetic_data ? "synthetic" : options->dataset;
-  const char *dir = options->data_dir;
+  *data = (AmprtData){.name = options->use_synthetic_data ? "synthetic" : options->dataset};
+  const char *name = data->name;
   AmprtStatus status;
+  if (!*name)
+    return amprt_fail(error, AMPRT_USAGE,
+                      "no data set: neither the model nor the command line names one; give "
+                      "--dataset=fashion_mnist or cifar10 with --data-dir=DIR, or "
+                      "--use-synthetic-data for one batch of random images");
   if (!strcmp(name, "synthetic"))
     return amprt_synthetic_open(data, program, options, error);
-  if (!strcmp(name, "fashion_mnist"))
-    status = amprt_idx_open(*dir ? dir : AMPRT_FASHION_DIR, data, error);
+  bool fashion = !strcmp(name, "fashion_mnist");
+  const char *dir = fashion && !*options->data_dir ? AMPRT_FASHION_DIR : options->data_dir;
+  if (snprintf(data->dir, sizeof data->dir, "%s", dir) >= (int)sizeof data->dir)
+    return amprt_fail(error, AMPRT_INPUT, "%.80s...: the path is too long", dir);
+  if (fashion)
+    status = amprt_idx_open(data, error);
   else if (!strcmp(name, "cifar10"))
-    status = amprt_cifar_open(dir, data, error);
+    status = amprt_cifar_open(data, error);
   else
     status = amprt_fail(error, AMPRT_USAGE,
                         "--dataset: `%.80s` is not fashion_mnist, cifar10 or synthetic", name);

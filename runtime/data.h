@@ -17,6 +17,8 @@ typedef struct AmprtDataset {
 typedef struct AmprtData {
   AmprtDataset train, test;
   bool synthetic;
+  const char *name;     /* as --dataset says it */
+  char dir[AMPRT_PATH]; /* the folder that was read; "" for synthetic data */
 } AmprtData;
 
 /* Loads the data set that the options name, checks all of it, and fits it to the program's image:
@@ -34,12 +36,14 @@ AmprtStatus amprt_dataset_fit(AmprtDataset *set, const AmprtProgram *program, co
 /* idx.c: one pair of idx files (gzip or not) in memory. Takes both over, also when it fails. */
 AmprtStatus amprt_idx_parse(AmprtBytes *images, const char *images_path, AmprtBytes *labels,
                             const char *labels_path, AmprtDataset *set, AmprtError *error);
-AmprtStatus amprt_idx_open(const char *dir, AmprtData *data, AmprtError *error);
+/* Reads the folder data->dir. */
+AmprtStatus amprt_idx_open(AmprtData *data, AmprtError *error);
 
 /* cifar.c: appends the records of one CIFAR-10 binary file to the set. */
 AmprtStatus amprt_cifar_parse(const AmprtBytes *file, const char *path, AmprtDataset *set,
                               AmprtError *error);
-AmprtStatus amprt_cifar_open(const char *dir, AmprtData *data, AmprtError *error);
+/* Reads the folder data->dir, or the one in it that the archive unpacks to. */
+AmprtStatus amprt_cifar_open(AmprtData *data, AmprtError *error);
 
 /* synthetic.c: specs/resnet.md 1.6, system B. */
 AmprtStatus amprt_synthetic_open(AmprtData *data, const AmprtProgram *program,

@@ -104,7 +104,7 @@ static AmprtStatus open_part(const char *dir, const char *part, AmprtDataset *se
   return status;
 }
 
-AmprtStatus amprt_idx_open(const char *dir, AmprtData *data, AmprtError *error) {
-  AmprtStatus status = open_part(dir, "train", &data->train, error);
-  return status ? status : open_part(dir, "t10k", &data->test, error);
+AmprtStatus amprt_idx_open(AmprtData *data, AmprtError *error) {
+  AmprtStatus status = open_part(data->dir, "train", &data->train, error);
+  return status ? status : open_part(data->dir, "t10k", &data->test, error);
 }

@@ -165,6 +165,8 @@ static void announce(AmprtSession *session) {
   amprt_event_string(&event, "version", program->version);
   amprt_event_integer(&event, "batch_size", program->batch_size);
   amprt_event_integer(&event, "parameters", amprt_count_parameters(program));
+  amprt_event_string(&event, "dataset", session->data.name);
+  amprt_event_string(&event, "data_dir", session->data.dir);
   amprt_event_integer(&event, "images", session->data.train.n);
   amprt_event_integer(&event, "step", session->progress.step);
   amprt_event_integer(&event, "seed", (int64_t)session->progress.seed);

@@ -157,7 +157,7 @@ static void test_cifar(void **state) {
 
 static void test_cifar_wrong(void **state) {
   (void)state;
-  assert_int_equal(open_data(&cifar, "cifar10", ""), AMPRT_INPUT);
+  assert_int_equal(open_data(&cifar, "cifar10", ""), AMPRT_USAGE);
   assert_non_null(strstr(error.text, "needs --data-dir"));
   assert_fails(&cifar, "cifar10", "cannot open");
   write_cifar("", 2 * RECORD - 1);

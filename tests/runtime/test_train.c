@@ -286,6 +286,27 @@ static void test_synthetic(void **state) {
   assert_said("k1_backward");
 }
 
+/* Random images only where they were asked for; the log says what was read. */
+static void test_no_dataset(void **state) {
+  (void)state;
+  static const AmprtSetting none = {"dataset", ""};
+  AmprtProgram silent = toy_fp32;
+  silent.recipe = &none;
+  silent.n_recipe = 1;
+  char want[512];
+  run_bad(&silent, "--data-dir=$ --max-train-steps=1", 2, "error: no data set:");
+  assert_said("--dataset=fashion_mnist or cifar10 with --data-dir=DIR");
+  run_bad(&silent, "--max-train-steps=1", 2, "--use-synthetic-data");
+  run_bad(&silent, "--dataset= --eval-only", 2, "error: no data set:");
+  run_good(&silent, "--dataset=synthetic --max-train-steps=1 --log-file=$/a --learning-rate=1e-6");
+  assert_int_equal(count_log("a", "\"start\",\"model\":\"toy\""), 1);
+  assert_int_equal(count_log("a", "\"dataset\":\"synthetic\",\"data_dir\":\"\","), 1);
+  run_good(&silent, "--dataset=fashion_mnist --data-dir=$ --max-train-steps=1 --model-dir= "
+                    "--log-file=$/b");
+  snprintf(want, sizeof want, "\"dataset\":\"fashion_mnist\",\"data_dir\":\"%s\",", scratch);
+  assert_int_equal(count_log("b", want), 1);
+}
+
 static void test_bad_data_first(void **state) {
   (void)state;
   run_good(&toy_fp32, "--data-dir=$ --model-dir=$/m --max-train-steps=1");
@@ -357,7 +378,7 @@ int main(int argc, char **argv) {
       RUN_TEST(test_signal),     RUN_TEST(test_folder),         RUN_TEST(test_damaged),
       RUN_TEST(test_precisions), RUN_TEST(test_init_from),      RUN_TEST(test_dump),
       RUN_TEST(test_not_finite), RUN_TEST(test_statistics),     RUN_TEST(test_threshold),
-      RUN_TEST(test_synthetic),  RUN_TEST(test_bad_data_first), RUN_TEST(test_disk_full),
+      RUN_TEST(test_synthetic),  RUN_TEST(test_no_dataset), RUN_TEST(test_bad_data_first), RUN_TEST(test_disk_full),
       RUN_TEST(test_log),        RUN_TEST(test_lock),           RUN_TEST(test_target_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

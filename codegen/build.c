@@ -3,15 +3,17 @@
 #include "codegen/build.h"
 
 #include "codegen/backend.h"
+#include "ir/base/exit.h"
+#include "ir/base/list.h"
+#include "ir/base/output.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ARGS = 96, FAILED = 3 };
+enum { MAX_ARGS = 96 };
 
 typedef struct PartBuild { /* of one part */
   const ProgramPart *part;
@@ -29,7 +31,8 @@ typedef struct Build {
   Arena *arena;
   const CodegenOptions *options;
   const char *folder, *resource; /* temporary; of the runtime */
-  char *output;                  /* temporary name beside the target */
+  Output output;
+  const char *program; /* what the linker writes: output.temporary */
   PartBuild *part;
   int n_parts;
   const char **made; /* files in the temporary folder */
@@ -71,18 +74,12 @@ static bool open_places(Build *b) {
   b->folder = scratch_folder(b->arena, "ampcc");
   if (!b->folder)
     return false;
-  struct stat st;
-  const char *output = b->options->output;
-  if (stat(output, &st) == 0 && !S_ISREG(st.st_mode)) {
-    fprintf(stderr, "ampcc: cannot write %s: it exists and is no regular file\n", output);
+  if (!output_open(b->arena, b->options->output, &b->output))
     return false;
-  }
-  char *temporary = arena_printf(b->arena, "%s.XXXXXX", output);
-  int fd = mkstemp(temporary);
-  if (fd < 0)
-    return fail("write", output);
-  close(fd);
-  b->output = temporary;
+  b->output.mode = 0777;
+  b->program = b->output.temporary;
+  if (!b->program) /* no linker writes to /dev/null */
+    b->program = scratch_file(b, "program");
   return true;
 }
 
@@ -138,8 +135,7 @@ static void args_add(ArgList *list, const char *const *arg) {
 /* The compiler may be given with arguments of its own, as in CC="ccache gcc". */
 static void args_compiler(const Build *b, ArgList *list) {
   const char *cc = b->options->cc ? b->options->cc : getenv("CC");
-  char *text = arena_printf(b->arena, "%s", cc && *cc ? cc : "cc"), *rest = text;
-  for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;)
+  for (const char *word; (word = list_word(b->arena, &cc, ' ')) != NULL;)
     args(list, word);
   if (list->n == 0)
     args(list, "cc");
@@ -278,7 +274,7 @@ static bool link_program(Build *b) {
     args(&list, "-r", "-nostdlib");
   else
     args(&list, "-s", "-no-pie", "-Wl,--as-needed", "-Wl,--gc-sections");
-  args(&list, "-Wl,--build-id=none", "-o", b->output);
+  args(&list, "-Wl,--build-id=none", "-o", b->program);
 #ifdef AMPCC_SANITIZE
   if (!b->options->object)
     args(&list, "-fsanitize=" AMPCC_SANITIZE);
@@ -291,17 +287,14 @@ static bool link_program(Build *b) {
 }
 
 static bool publish(Build *b) {
-  mode_t mask = umask(0);
-  umask(mask);
-  if (chmod(b->output, 0777 & ~mask) != 0 || rename(b->output, b->options->output) != 0)
-    return fail("write", b->options->output);
-  b->output = NULL;
-  return true;
+  Output output = b->output;
+  b->output.file = NULL;
+  return output_close(&output);
 }
 
-static void clean(const Build *b) {
-  if (b->output)
-    unlink(b->output);
+static void clean(Build *b) {
+  if (b->output.file)
+    output_drop(&b->output);
   for (int i = 0; i < b->n_made; i++)
     unlink(b->made[i]);
   for (int i = 0; i < b->n_parts; i++)
@@ -342,5 +335,5 @@ int build_program(const ProgramPart *part, int n_parts, const CodegenOptions *op
   clean(&b);
   spawn_end();
   arena_free(b.arena);
-  return good ? 0 : FAILED;
+  return good ? 0 : EXIT_ENVIRONMENT;
 }

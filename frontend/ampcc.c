@@ -1,11 +1,11 @@
-/* ampcc: model in, training program out. Exit status: 0 done, 1 the user's input, 2 usage, 3 the
- * environment, 70 a bug of ours. */
+/* ampcc: model in, training program out. */
 #include "frontend/certify_run.h"
-#include "frontend/output.h"
 #include "frontend/parts.h"
 #include "frontend/precision_file.h"
 #include "frontend/reproducer.h"
 #include "frontend/tf/compat.h"
+#include "ir/base/exit.h"
+#include "ir/base/output.h"
 #include "passes/explain.h"
 #include "passes/memory_report.h"
 #include "passes/traffic_report.h"
@@ -13,8 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 
 /* What --emit= means to code generation. */
 static const TextForm text_form[EMIT_COUNT] = {[EMIT_C] = TEXT_C,
@@ -144,6 +142,7 @@ static int compile(Arena *arena, Options *options) {
 }
 
 int main(int argc, char **argv) {
+  output_start("ampcc");
   Arena *arena = arena_new();
   Options options;
   int status = 0;
@@ -163,5 +162,5 @@ int main(int argc, char **argv) {
     reproducer_set_module(NULL, NULL);
   }
   arena_free(arena);
-  return status;
+  return output_finish(status);
 }

@@ -3,7 +3,8 @@
 #include "codegen/build.h"
 #include "frontend/certify/certify.h"
 #include "frontend/compile.h"
-#include "frontend/output.h"
+#include "ir/base/exit.h"
+#include "ir/base/output.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 /* Two images at least, for the statistics over the batch; more, up to eight, where the evaluator is
  * soon done with them. */
-enum { FEWEST = 2, MOST = 8, SEED = 1, INPUT = 1, ENVIRONMENT = 3 };
+enum { FEWEST = 2, MOST = 8, SEED = 1 };
 static const double affordable = 1e9; /* multiplications of a forward pass */
 
 typedef struct Certifying {
@@ -157,12 +158,12 @@ static int report(const Certifying *c, const Certificate *certificate) {
   if (!c->options->text[OPT_quiet])
     certificate_print(certificate, &head, strcmp(c->options->output, "-") ? stdout : stderr);
   if (!write_json(c, certificate, &head))
-    return ENVIRONMENT;
+    return EXIT_ENVIRONMENT;
   if (isnan(most) || worst <= most)
     return 0;
   diag_error(c->diag, (SrcLoc){.file = c->options->model}, DIAG_CERTIFY,
              "a result is off by %.2g of its size, more than --max-error=%g", worst, most);
-  return INPUT;
+  return EXIT_INPUT;
 }
 
 /* A step that overflows says little, and the program would soon take one with a smaller scale. */
@@ -180,9 +181,9 @@ static bool lower_scale(Certifying *c) {
 static int make_step(Certifying *c, Dump *dump) {
   for (;;) {
     if (!build_step(c) || !run_step(c) || !dump_open(c->arena, file_of(c, "dump"), dump))
-      return ENVIRONMENT;
+      return EXIT_ENVIRONMENT;
     if (!step_was_skipped(dump) || !lower_scale(c))
-      return c->module ? 0 : INPUT;
+      return c->module ? 0 : EXIT_INPUT;
     dump_close(dump);
   }
 }
@@ -200,10 +201,10 @@ static int run_and_report(Certifying *c) {
 int certify_run(Arena *arena, const Options *options, int64_t own_batch, Diag *diag) {
   Certifying c = {.arena = arena, .options = options, .diag = diag, .own_batch = own_batch};
   if (!make_modules(&c))
-    return INPUT;
+    return EXIT_INPUT;
   c.folder = scratch_folder(arena, "ampcc-certify");
   if (!c.folder)
-    return ENVIRONMENT;
+    return EXIT_ENVIRONMENT;
   int status = run_and_report(&c);
   remove_folder(&c);
   return status;

@@ -48,7 +48,6 @@ bool compile_passes(Module *module, const Options *options, const Target *target
                          .scratch = scratch};
   PassTrace trace = {.print_before = options->text[OPT_print_before],
                      .print_after = options->text[OPT_print_after],
-                     .time_report = options->text[OPT_time_report] != NULL,
                      .out = stderr};
   bool good = pipeline_run(&context, options->text[OPT_passes], options->text[OPT_skip], &trace);
   arena_free(context.scratch); /* pass_run renews it */

@@ -3,14 +3,14 @@
 #include "codegen/cuda/tuning.h"
 #include "frontend/load.h"
 #include "frontend/reproducer.h"
+#include "ir/base/exit.h"
+#include "ir/base/list.h"
 #include "ir/kernel.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { INPUT = 1, ENVIRONMENT = 3 };
 
 /* Of the processor: what else the machine does is no part of it. */
 static double now(void) {
@@ -22,12 +22,10 @@ static double now(void) {
 /* The files of --tuning-db. */
 static bool read_tuning(Arena *arena, const Options *options, Tuning *out, Diag *diag) {
   bool good = true;
-  for (const char *list = options->text[OPT_tuning_db]; list && *list;) {
-    size_t n = strcspn(list, ",");
-    const char *path = arena_strdup(arena, list, n);
+  const char *list = options->text[OPT_tuning_db], *path;
+  while ((path = list_word(arena, &list, ',')) != NULL) {
     const char *text = text_read(arena, path, diag);
     good = text && tuning_parse(arena, path, text, out, diag) && good;
-    list += n + (list[n] == ',');
   }
   return good;
 }
@@ -47,14 +45,14 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
   Tuning *tuning = arena_new_of(arena, Tuning);
   *out = (PartList){0};
   if (!read_tuning(arena, options, tuning, diag))
-    return INPUT;
+    return EXIT_INPUT;
   const char *missing = NULL;
   for (int i = 0; i < options->targets.n; i++) {
     const char *error = NULL;
     const Backend *backend = open_backend(arena, options, tuning, i, &error);
     if (!backend && options->text[OPT_target]) {
       fprintf(stderr, "ampcc: %s\n", error);
-      return ENVIRONMENT;
+      return EXIT_ENVIRONMENT;
     }
     if (backend) {
       out->part[out->n] = (ProgramPart){NULL, backend, &out->figures[out->n]};
@@ -82,7 +80,7 @@ static int compile_part(const Options *options, Module *module, ProgramPart *par
   bool good = compile_passes(module, options, backend_target(part->backend), diag);
   int status = backend_report(part->backend, diag);
   part->figures->seconds = now() - start;
-  return status ? status : good ? 0 : INPUT;
+  return status ? status : good ? 0 : EXIT_INPUT;
 }
 
 static Diag without_warnings(const Diag *diag) {
@@ -99,7 +97,8 @@ static int compile_named(Arena *arena, const Options *options, const Bytes *mode
   int status = 0;
   for (int i = 0; i < parts->n && !status; i++) {
     Module *module = load(arena, options, model, parts, i ? &quiet : diag);
-    status = module ? compile_part(options, module, &parts->part[i], i ? &quiet : diag) : INPUT;
+    status =
+        module ? compile_part(options, module, &parts->part[i], i ? &quiet : diag) : EXIT_INPUT;
   }
   diag->n_errors = quiet.n_errors > diag->n_errors ? quiet.n_errors : diag->n_errors;
   return status;
@@ -124,7 +123,7 @@ static int try_part(Arena *arena, const Options *options, const Bytes *model, Pa
   CHECK(quiet.out, "no memory");
   Module *module = load(arena, options, model, parts, &quiet);
   bool can = module && !compile_is_planned(module);
-  int status = can ? compile_part(options, module, part, &quiet) : INPUT;
+  int status = can ? compile_part(options, module, part, &quiet) : EXIT_INPUT;
   fclose(quiet.out);
   if (!status)
     fputs(said, stderr);
@@ -142,7 +141,7 @@ static int compile_default(Arena *arena, const Options *options, const Bytes *mo
   for (int i = 0; i < parts->n - 1; i++) {
     const char *why;
     int status = try_part(arena, options, model, parts, &parts->part[i], diag, &why);
-    if (status == ENVIRONMENT)
+    if (status == EXIT_ENVIRONMENT)
       return status;
     if (!status)
       parts->part[n++] = parts->part[i];
@@ -153,7 +152,7 @@ static int compile_default(Arena *arena, const Options *options, const Bytes *mo
   parts->part[n] = parts->part[parts->n - 1];
   parts->n = n + 1;
   Module *module = load(arena, options, model, parts, diag);
-  int status = module ? compile_part(options, module, &parts->part[n], diag) : INPUT;
+  int status = module ? compile_part(options, module, &parts->part[n], diag) : EXIT_INPUT;
   for (int i = 0; i < n_left_out && !status && !options->text[OPT_quiet]; i++)
     fprintf(stderr, "ampcc: no part for %s\n", left_out[i]);
   return status;
@@ -162,7 +161,7 @@ static int compile_default(Arena *arena, const Options *options, const Bytes *mo
 int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *diag) {
   Bytes model;
   if (!file_read(arena, options->model, &model, diag))
-    return INPUT;
+    return EXIT_INPUT;
   bool all = options->text[OPT_target] || options->text[OPT_require_tuned];
   return (all ? compile_named : compile_default)(arena, options, &model, parts, diag);
 }

@@ -1,5 +1,8 @@
 #include "frontend/reproducer.h"
 
+#include "ir/base/exit.h"
+#include "ir/base/output.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +54,7 @@ static void write_reproducer(void) {
 }
 
 static void on_bug(void) {
+  output_abandon();
   write_reproducer();
   _exit(EXIT_BUG);
 }

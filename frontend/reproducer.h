@@ -1,11 +1,9 @@
 /* An internal error leaves a file that shows it again: the graph before the pass that failed, with
- * the command to run on it. The process then ends with status 70. */
+ * the command to run on it. The process then ends with EXIT_BUG. */
 #ifndef AMPCC_FRONTEND_REPRODUCER_H
 #define AMPCC_FRONTEND_REPRODUCER_H
 
 #include "frontend/options.h"
-
-enum { EXIT_BUG = 70 };
 
 /* From now on; `options` must stay. */
 void reproducer_install(const Options *options);

@@ -1,6 +1,7 @@
 #include "frontend/targets.h"
 
 #include "ir/base/diag.h"
+#include "ir/base/list.h"
 #include "ir/base/nearest.h"
 
 #include <string.h>
@@ -68,8 +69,7 @@ static bool add_named(Arena *arena, const char *name, TargetList *list) {
 
 bool targets_parse(Arena *arena, const char *text, TargetList *out) {
   *out = (TargetList){0};
-  char *rest = arena_printf(arena, "%s", text);
-  for (char *name; (name = strtok_r(rest, ",", &rest)) != NULL;)
+  for (const char *name; (name = list_word(arena, &text, ',')) != NULL;)
     if (!add_named(arena, name, out))
       return false;
   if (!out->n)

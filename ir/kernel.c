@@ -79,18 +79,3 @@ const char *kernel_layer(const Kernel *kernel) {
       return kernel->node[i]->loc.name;
   return "";
 }
-
-/* All uses lie behind the value's node; those of its own kernel in the run that it stands in. */
-bool value_leaves_kernel(const Graph *graph, const Value *value, int id) {
-  int inside = 0;
-  for (int i = value->node->order + 1; i < graph->n_nodes; i++) {
-    const Node *node = graph->node[i];
-    if (!node_has_code(node))
-      continue;
-    if (kernel_of(node) != id)
-      break;
-    for (int k = 0; k < node->n_args; k++)
-      inside += node->arg[k] == value;
-  }
-  return value->n_uses > inside;
-}

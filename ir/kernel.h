@@ -31,7 +31,5 @@ Value *value_storage(Value *value);
 Node *kernel_main(const Kernel *kernel);
 /* Layer name for messages and generated code: the main op's, else the first node's. "" if none. */
 const char *kernel_layer(const Kernel *kernel);
-/* Is `value` read by a node outside kernel `id` (or by an effect that needs memory: output)? */
-bool value_leaves_kernel(const Graph *graph, const Value *value, int id);
 
 #endif

@@ -1,18 +1,18 @@
 /* ampcc-zoo: writes a model of the zoo as ModelDef, in binary or text form. */
 #include "frontend/pbtext.h"
+#include "ir/base/exit.h"
+#include "ir/base/output.h"
 #include "models/zoo.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char usage[] =
     "usage: ampcc-zoo NAME [-o FILE] [options]\n"
     "       ampcc-zoo --list\n\n"
     "Writes the model NAME for ampcc.\n\n"
-    "  -o FILE            .pbtxt: protobuf's text form, else binary; `-` or nothing: standard output\n"
+    "  -o FILE            .pbtxt: protobuf's text form, else binary; `-` or nothing: standard "
+    "output\n"
     "  --text             the text form whatever FILE is called\n"
     "  --classes=N        number of classes, instead of the family's own\n"
     "  --bn-momentum=X    momentum of the moving statistics, instead of the family's own\n"
@@ -72,35 +72,19 @@ static bool match_member(const ZooFamily *family, int size, const char *name, vo
 
 /* ---- output ---- */
 
-static bool write_model(const Ampcc__ModelDef *model, bool text, FILE *out) {
+static int write_model(Arena *arena, const Ampcc__ModelDef *model, const char *path, bool text) {
+  Output out;
+  if (!output_open(arena, path, &out))
+    return EXIT_ENVIRONMENT;
   if (text) {
-    pbtext_print(&model->base, out);
+    pbtext_print(&model->base, out.file);
   } else {
     size_t size = ampcc__model_def__get_packed_size(model);
-    uint8_t *bytes = malloc(size);
-    if (!bytes)
-      return false;
+    uint8_t *bytes = arena_alloc(arena, size);
     ampcc__model_def__pack(model, bytes);
-    fwrite(bytes, 1, size, out);
-    free(bytes);
+    fwrite(bytes, 1, size, out.file);
   }
-  return fflush(out) == 0 && !ferror(out);
-}
-
-/* Under a temporary name, then renamed. */
-static int write_file(Arena *arena, const Ampcc__ModelDef *model, const char *path, bool text) {
-  char *temporary = arena_printf(arena, "%s.XXXXXX", path);
-  int fd = mkstemp(temporary);
-  FILE *out = fd < 0 ? NULL : fdopen(fd, "wb");
-  bool ok = out && write_model(model, text, out);
-  if (out && fclose(out))
-    ok = false;
-  if (ok && chmod(temporary, 0644) == 0 && rename(temporary, path) == 0)
-    return 0;
-  fprintf(stderr, "ampcc-zoo: cannot write `%s`: %s\n", path, strerror(errno));
-  if (out)
-    unlink(temporary);
-  return 3;
+  return output_close(&out) ? 0 : EXIT_ENVIRONMENT;
 }
 
 /* ---- command line ---- */
@@ -141,27 +125,26 @@ static int run(Arena *arena, const Arguments *args) {
   Search search = {.name = args->name};
   if (!visit_members(arena, match_member, &search)) {
     fprintf(stderr, "ampcc-zoo: no model `%s`; --list names them all\n", args->name);
-    return 1;
+    return EXIT_INPUT;
   }
   Builder *b = builder_new(arena, args->name);
   search.family->build(b, search.size, args->zoo);
   const char *path = args->output ? args->output : "-";
   size_t length = strlen(path);
   bool text = args->text || (length > 6 && !strcmp(path + length - 6, ".pbtxt"));
-  if (strcmp(path, "-"))
-    return write_file(arena, b->model, path, text);
-  return write_model(b->model, text, stdout) ? 0 : 3;
+  return write_model(arena, b->model, path, text);
 }
 
 int main(int argc, char **argv) {
+  output_start("ampcc-zoo");
   Arguments args = {.zoo = {.bn_momentum = -1}};
   for (int i = 1; i < argc; i++)
     if (!parse_one(&args, argc, argv, &i)) {
       fprintf(stderr, "ampcc-zoo: unexpected argument `%s`; see --help\n", argv[i]);
-      return 2;
+      return EXIT_USAGE;
     }
   if (!args.help && !args.list && !args.name)
-    return fputs(usage, stderr), 2;
+    return fputs(usage, stderr), EXIT_USAGE;
   Arena *arena = arena_new();
   int status = 0;
   if (args.help)
@@ -171,5 +154,5 @@ int main(int argc, char **argv) {
   else
     status = run(arena, &args);
   arena_free(arena);
-  return status;
+  return output_finish(status);
 }

@@ -100,11 +100,3 @@ bool node_is_float_cast(const Node *node) {
 const char *node_name(const Node *node) {
   return node->n_results ? node->result[0]->name : op_info[node->op].name;
 }
-
-bool list_has(const char *list, const char *word) {
-  size_t len = strlen(word);
-  for (; *list; list += strcspn(list, ","), list += *list == ',')
-    if (strcspn(list, ",") == len && memcmp(list, word, len) == 0)
-      return true;
-  return false;
-}

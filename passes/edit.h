@@ -34,7 +34,5 @@ typedef struct ParamGrad {
 } ParamGrad;
 /* All of them in graph order; returns how many. */
 int param_grads(const Graph *graph, Arena *arena, ParamGrad **out);
-/* Is `word` in the comma list? */
-bool list_has(const char *list, const char *word);
 
 #endif

@@ -14,6 +14,7 @@
  * update clips. Runs after loss-scale. Weight decay spares what the recipe or the variable's own
  * `decay` says; what it spares gets plain momentum where the recipe says LARS. Never lets a skipped
  * step change anything: with loss scaling every update here is gated. */
+#include "ir/base/list.h"
 #include "ir/recipe.h"
 #include "passes/edit.h"
 #include "passes/norm.h"

@@ -2,6 +2,8 @@
  * text that a reproducer is made of. */
 #include "passes/pass.h"
 
+#include "ir/base/list.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,11 +46,10 @@ const PassInfo *pass_find(const char *flag, size_t len) {
 }
 
 const char *pass_list_unknown(const char *list, size_t *len) {
-  for (; *list; list += *len + (list[*len] == ',')) {
-    *len = strcspn(list, ",");
-    if (!pass_find(list, *len))
-      return list;
-  }
+  const char *item;
+  while (list_next(&list, &item, len))
+    if (!pass_find(item, *len))
+      return item;
   return NULL;
 }
 
@@ -75,15 +76,7 @@ static void forget(void) {
 
 /* Is `flag` in the comma list, or the list "all"? */
 static bool is_listed(const char *list, const char *flag) {
-  size_t len = strlen(flag);
-  if (!list)
-    return false;
-  if (strcmp(list, "all") == 0)
-    return true;
-  for (; *list; list += strcspn(list, ","), list += *list == ',')
-    if (strcspn(list, ",") == len && memcmp(list, flag, len) == 0)
-      return true;
-  return false;
+  return list && (strcmp(list, "all") == 0 || list_has(list, flag));
 }
 
 static bool is_for(const PassInfo *pass, const Graph *graph) {

@@ -88,7 +88,6 @@ extern const int n_passes;
 typedef struct PassTrace { /* what to print around passes, and where; lists as on the command line
                             */
   const char *print_before, *print_after; /* comma lists of flags, "all", or NULL */
-  bool time_report;
   FILE *out;
 } PassTrace;
 

@@ -1,5 +1,6 @@
 /* The order of the passes. Reading default_pipeline is reading what the compiler does; each
  * comment says what breaks if its line moves. */
+#include "ir/base/list.h"
 #include "passes/pass.h"
 
 #include <string.h>
@@ -11,18 +12,9 @@ typedef struct Pipeline {
   bool failed;
 } Pipeline;
 
-static bool is_skipped(const char *skip, const PassInfo *pass) {
-  for (size_t len; skip && *skip; skip += len + (skip[len] == ',')) {
-    len = strcspn(skip, ",");
-    if (pass_find(skip, len) == pass)
-      return true;
-  }
-  return false;
-}
-
 static void run_info(Pipeline *p, const PassInfo *pass) {
   int errors = p->context->diag->n_errors;
-  if (p->failed || is_skipped(p->skip, pass))
+  if (p->failed || list_has(p->skip, pass->flag))
     return;
   pass_run(pass, p->context, p->trace);
   p->failed = p->context->diag->n_errors != errors;
@@ -63,10 +55,10 @@ bool pipeline_run(PassContext *context, const char *only, const char *skip,
   Pipeline p = {.context = context, .trace = trace, .skip = skip};
   if (!only)
     default_pipeline(&p);
-  for (size_t len; only && *only; only += len + (only[len] == ',')) {
-    len = strcspn(only, ",");
-    const PassInfo *pass = pass_find(only, len);
-    CHECK(pass, "unknown pass `%.*s`", (int)len, only);
+  const char *item;
+  for (size_t len; list_next(&only, &item, &len);) {
+    const PassInfo *pass = pass_find(item, len);
+    CHECK(pass, "unknown pass `%.*s`", (int)len, item);
     run_info(&p, pass);
   }
   return !p.failed;

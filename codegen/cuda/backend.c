@@ -4,12 +4,11 @@
 #include "codegen/cuda/cache.h"
 #include "codegen/cuda/cubin.h"
 #include "codegen/cuda/emit_cuda.h"
+#include "ir/base/exit.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { INPUT = 1, ENVIRONMENT = 3 };
 
 /* ---- kernels ---- */
 
@@ -153,13 +152,13 @@ static int report(const Backend *backend, Diag *diag) {
   const CudaTarget *cuda = cuda_target_of(backend->target);
   if (cuda->failure) {
     say(cuda->failure);
-    return ENVIRONMENT;
+    return EXIT_ENVIRONMENT;
   }
   for (int i = 0; i < cuda->n_refusals; i++)
     diag_error(diag, cuda->refusal[i].loc, DIAG_TARGET, "%s cannot run `%s`: %s",
                backend->target->name, cuda->refusal[i].op, cuda->refusal[i].why);
   bool wanted = cuda->tuning->n > 0 || cuda->require_tuned;
-  return cuda->n_refusals + (wanted ? report_missed(cuda, diag) : 0) ? INPUT : 0;
+  return cuda->n_refusals + (wanted ? report_missed(cuda, diag) : 0) ? EXIT_INPUT : 0;
 }
 
 /* ---- objects ---- */

@@ -1,15 +1,14 @@
 #include "frontend/tf/compat.h"
 
 #include "frontend/load.h"
-#include "frontend/output.h"
 #include "frontend/tf/graphdef.h"
-#include "frontend/tf/names.h"
 #include "frontend/tf/pass.h"
 #include "frontend/tf/report.h"
+#include "ir/base/exit.h"
+#include "ir/base/list.h"
+#include "ir/base/output.h"
 
 #include <string.h>
-
-enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 
 /* One run over one file. */
 typedef struct Compat {
@@ -78,7 +77,7 @@ static void note_ops(const Compat *c) {
 static void note_edits(const Compat *c) {
   for (int i = 0; i < c->settings.n_edits; i++) {
     const char *left = c->settings.edit[i].ops;
-    for (const char *op; (op = tf_name_next(c->arena, &left, ','));)
+    for (const char *op; (op = list_word(c->arena, &left, ','));)
       if (!tf_op_find(c->arena, op))
         diag_note(c->diag, here(c), "a list is edited for `%s`, which is no op of the table%s", op,
                   *op == ' ' ? ": a blank is part of the name" : "");

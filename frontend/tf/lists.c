@@ -1,6 +1,6 @@
 #include "frontend/tf/lists.h"
 
-#include "frontend/tf/names.h"
+#include "ir/base/list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static void op_edit(TfLists *lists, const TfEdit *edit, const char *op) {
 
 static void list_edit(TfLists *lists, const TfEdit *edit) {
   const char *left = edit->ops;
-  for (const char *op; (op = tf_name_next(lists->arena, &left, ','));)
+  for (const char *op; (op = list_word(lists->arena, &left, ','));)
     op_edit(lists, edit, op);
 }
 

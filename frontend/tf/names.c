@@ -62,12 +62,3 @@ int tf_names_get(const TfNames *names, const char *name, size_t length) {
   const Slot *slot = slot_of(names, name, length);
   return slot->name ? slot->index : -1;
 }
-
-const char *tf_name_next(Arena *arena, const char **list, char between) {
-  const char stop[] = {between, '\0'};
-  *list += strspn(*list, stop);
-  size_t n = strcspn(*list, stop);
-  const char *name = n ? arena_strdup(arena, *list, n) : NULL;
-  *list += n;
-  return name;
-}

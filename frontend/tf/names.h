@@ -1,4 +1,4 @@
-/* Names of a GraphDef's nodes -> their index; names in lists. */
+/* Names of a GraphDef's nodes -> their index. */
 #ifndef AMPCC_FRONTEND_TF_NAMES_H
 #define AMPCC_FRONTEND_TF_NAMES_H
 
@@ -13,9 +13,5 @@ TfNames *tf_names_new(Arena *arena);
 /* False if the name is taken. `name` must stay. */
 bool tf_names_put(TfNames *names, const char *name, int index);
 int tf_names_get(const TfNames *names, const char *name, size_t length); /* -1: none */
-
-/* A copy of the next name in *list, which moves behind it; NULL at the end. One or more of
- * `between` part the names. */
-const char *tf_name_next(Arena *arena, const char **list, char between);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "frontend/tf/names.h"
 #include "ir/base/diag.h"
+#include "ir/base/list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,7 @@ static void beside_parse(Arena *arena, TfTypeAttr *attr, const char *text) {
   uint64_t set = 0;
   bool gpu_only = !strncmp(text, "g:", 2);
   text += gpu_only ? 2 : 0;
-  for (const char *word; (word = tf_name_next(arena, &text, ','));)
+  for (const char *word; (word = list_word(arena, &text, ','));)
     set |= !strcmp(word, "low") ? LOW_BIT : UINT64_C(1) << type_find(word);
   attr->beside_gpu = set;
   if (!gpu_only)
@@ -147,7 +148,7 @@ static TfPort *ports_parse(Arena *arena, TfOp *op, const char *text, int *out_n)
   int n = count_words(text);
   TfPort *port = arena_alloc(arena, sizeof *port * ((size_t)n + 1));
   for (int i = 0; i < n; i++)
-    port[i] = port_parse(arena, op, tf_name_next(arena, &text, ' '));
+    port[i] = port_parse(arena, op, list_word(arena, &text, ' '));
   *out_n = n;
   return port;
 }
@@ -161,7 +162,7 @@ static TfOp *row_parse(Arena *arena, const Row *from) {
   op->in = ports_parse(arena, op, from->in, &op->n_in);
   op->out = ports_parse(arena, op, from->out, &op->n_out);
   const char *text = from->attrs;
-  for (const char *word; (word = tf_name_next(arena, &text, ' '));)
+  for (const char *word; (word = list_word(arena, &text, ' '));)
     attr_parse(arena, op, word);
   return op;
 }

@@ -1,7 +1,7 @@
 #include "frontend/tf/settings.h"
 
 #include "frontend/load.h"
-#include "frontend/tf/names.h"
+#include "ir/base/list.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -249,7 +249,7 @@ static bool read_machine(TfSettings *out, const Options *options) {
 
 static void read_fetch(Arena *arena, TfSettings *out, const char *text) {
   int cap = 0;
-  for (const char *name; text && (name = tf_name_next(arena, &text, ','));)
+  for (const char *name; (name = list_word(arena, &text, ','));)
     arena_push(arena, out->fetch, out->n_fetch, cap, name);
 }
 

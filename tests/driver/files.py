@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""files.py AMPCC AMPCC_ZOO: what both programs write: whole or not at all, over nothing but regular files, with the mode that
+umask leaves, and never lost without a word."""
+import os
+import socket
+import stat
+import sys
+import tempfile
+
+from commands import AMPCC, ZOO, expect, failed, fails, run
+
+NO_FILE = "it exists and is no regular file"
+
+
+def whole_or_not():
+    os.mkdir("out")
+    fails(3, "cannot write out: " + NO_FILE, "mlp.pb", "--passes=", "-o", "out")
+    fails(3, "cannot write nowhere/x", "mlp.pb", "--passes=", "-o", "nowhere/x")
+    with open("out/keep.amp", "w") as keep:
+        keep.write("old")
+    fails(1, "E201", "cut.pb", "--emit=ir", "-o", "out/keep.amp")
+    expect("a failed compile leaves the old file", open("out/keep.amp").read() == "old")
+    expect("ir to a file", run(AMPCC, "mlp.pb", "--passes=", "-o", "out/keep.amp")[0] == 0)
+    expect("the file is what stdout is", open("out/keep.amp", "rb").read() == run(AMPCC, "mlp.pb", "--passes=")[1])
+    expect("no temporary file stays", os.listdir("out") == ["keep.amp"], os.listdir("out"))
+
+
+def writers():
+    """Every way to write a file, as (name, command without the file, the umask's 0666 or 0777)."""
+    yield "ampcc-zoo", (ZOO, "mlp"), 0o666
+    yield "--emit=ir", (AMPCC, "mlp.pb", "--emit=ir"), 0o666
+    yield "program", (AMPCC, "mlp.pb", "--target=cpu", "-q"), 0o777
+
+
+def device(name, number):
+    """A device of our own, as a broken program run by root would replace the machine's; None where there can be none."""
+    try:
+        os.mknod("places/" + name, stat.S_IFCHR | 0o666, os.makedev(1, number))
+        open("places/" + name, "wb").close()
+        return "places/" + name
+    except OSError:
+        return None if os.geteuid() == 0 else "/dev/" + name
+
+
+def places():
+    """What stands at the output's place: only a regular file is replaced, /dev/null is written to."""
+    os.mkdir("places")
+    os.mkfifo("places/fifo")
+    open("places/file", "w").close()
+    os.symlink("file", "places/link")
+    os.symlink("nothing", "places/dangling")
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind("places/socket")
+    null, full = device("null", 3), device("full", 7)
+    before = sorted((name, os.lstat("places/" + name).st_ino) for name in os.listdir("places"))
+    for what, command, _ in writers():
+        for name in ("fifo", "link", "dangling", "socket"):
+            status, _, err = run(*command, "-o", "places/" + name)
+            expect("%s refuses a %s" % (what, name), status == 3 and NO_FILE in err, status, err)
+        if null:
+            status, _, err = run(*command, "-o", null)
+            expect("%s to /dev/null" % what, status == 0, status, err)
+        if full:
+            status, _, err = run(*command, "-o", full)
+            expect("%s refuses a device" % what, status == 3 and NO_FILE in err, status, err)
+    after = sorted((name, os.lstat("places/" + name).st_ino) for name in os.listdir("places"))
+    expect("nothing is left behind or replaced", before == after, before, after)
+    sock.close()
+
+
+def modes():
+    for what, command, most in writers():
+        for mask in (0o022, 0o077, 0o002):
+            status, _, err = run("sh", "-c", 'umask %o; exec "$@"' % mask, "sh", *command, "-o", "moded")
+            mode = stat.S_IMODE(os.stat("moded").st_mode)
+            expect("%s with umask %o" % (what, mask), status == 0 and mode == most & ~mask, oct(mode), err)
+            os.unlink("moded")
+
+
+def printers():
+    """Every way to write to standard output."""
+    for flag in ("--help", "--version", "--list-passes", "--list-targets"):
+        yield AMPCC, flag
+    for flag in ("--help", "--list"):
+        yield ZOO, flag
+    yield ZOO, "mlp"
+    yield ZOO, "resnet50", "--text"
+    for emit in ("ir", "json", "dot", "c"):
+        yield AMPCC, "mlp.pb", "--target=cpu", "--emit=" + emit
+    for report in ("memory-plan", "traffic", "precision"):
+        yield AMPCC, "mlp.pb", "--target=cpu", "--dtype=bf16", "--emit=ir", "-o", "report.amp", "--print-" + report
+    for form in ("", "=json"):
+        yield AMPCC, "mlp.pb", "--target=cpu", "--dtype=bf16", "--emit=ir", "-o", "report.amp", "--explain-precision" + form
+
+
+def full_disk():
+    if not os.path.exists("/dev/full"):
+        return
+    for command in printers():
+        for how in (">/dev/full", ">&-"):
+            status, _, err = run("sh", "-c", '"$@" ' + how, "sh", *command)
+            expect("%s %s" % (" ".join(command), how),
+                   status == 3 and err.count("cannot write standard output") == 1 and err.count("\n") == 1, status, err)
+    status, _, err = run("sh", "-c", '"$@" >&-', "sh", AMPCC, "mlp.pb", "--emit=ir", "-o", "quiet.amp")
+    expect("who prints nothing needs no standard output", status == 0 and not err, status, err)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        expect("ampcc-zoo -o", run(ZOO, "mlp", "-o", "mlp.pb")[0] == 0)
+        with open("mlp.pb", "rb") as full, open("cut.pb", "wb") as cut:
+            cut.write(full.read()[:-20])
+        whole_or_not()
+        places()
+        modes()
+        full_disk()
+        os.chdir("/")
+    print("%d failed" % len(failed))
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -120,13 +120,25 @@ bool toolkit_nvrtc(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
   return true;
 }
 
+/* When cuDNN plans it opens its other parts, NVRTC and cublasLt by their bare names. The dynamic
+ * linker answers with what is open already, whichever path it would search otherwise. So everything
+ * is opened here first: then all of it comes from the toolkit's folder, even where another version
+ * lies in a usual place, and even under a sanitizer, which calls dlopen in cuDNN's place and so
+ * hides the search path (RUNPATH) that cuDNN's own files name. Besides, cuDNN ends the process if
+ * there is no cublasLt, and would load and unload NVRTC, 30 ms, for one plan in ten. */
+static bool open_for_planning(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
+  if (!toolkit_cudnn(toolkit, error) || !toolkit_nvrtc(toolkit, error))
+    return false;
+  for (int i = 0; needed[i]; i++)
+    if (!open_library(toolkit, needed[i], error))
+      return false;
+  return true;
+}
+
 CudnnObject toolkit_device(Toolkit *toolkit, const Device *device, char error[TOOLKIT_ERROR]) {
   if (toolkit->planned == device)
     return toolkit->description;
-  /* cuDNN opens both by their bare names when it plans: it ends the process if there is no
-   * cublasLt, and would load and unload NVRTC, 30 ms, for one plan in ten */
-  if (!toolkit_cudnn(toolkit, error) || !open_library(toolkit, "libcublasLt.so.13", error) ||
-      !toolkit_nvrtc(toolkit, error))
+  if (!open_for_planning(toolkit, error))
     return NULL;
   if (toolkit->description)
     toolkit->cudnn.cudnnBackendDestroyDescriptor(toolkit->description);

@@ -1,15 +1,19 @@
 /* No CUDA, half of it, or another version: one line that says what is missing, never a crash. */
+#define _GNU_SOURCE /* RTLD_NEXT */
 #include "codegen/cuda/toolkit.h"
 
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/cuda/plan.h"
 #include "tests/cuda/toolkit/check.h"
 
+#include <dlfcn.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static Arena *arena;
 static char folder[] = "toolkit.XXXXXX";
+static const char *builtins = "no builtins"; /* of NVRTC; their version is in the name */
 static const char *const libraries[] = {"libnvrtc.so.13",
                                         "libcudnn_graph.so.9",
                                         "libcudnn_heuristic.so.9",
@@ -83,32 +87,80 @@ static void says_which_version_it_is_not(void **state) {
   expect(error, "is no cuDNN 9: cudnnGetErrorString", folder);
 }
 
-/* cuDNN without cublasLt ends the process; ampcc must not come to that. */
+/* Makes `name` a link to the library of the toolkit that is installed. */
+static void link_to(const Toolkit *whole, const char *name) {
+  static const char *const part[] = {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cudnn/lib"};
+  for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+    const char *path = arena_printf(arena, "%s/%s/%s", whole->folder, part[i], name);
+    if (access(path, R_OK) == 0)
+      put(name, path);
+  }
+}
+
+/* cuDNN without cublasLt ends the process; ampcc must not come to that. Nor does it leave it to
+ * cuDNN to say which of its other parts cannot be opened. */
 static void half_a_cudnn_is_none(void **state) {
   (void)state;
   char error[TOOLKIT_ERROR];
   Toolkit *whole = toolkit_find(arena, NULL, error);
   if (!whole)
     skip();
-  for (int i = 0; i < N_LIBRARIES; i++)
-    for (int k = 0; k < 2; k++) {
-      const char *path = arena_printf(arena, "%s/%s/%s", whole->folder,
-                                      k ? "nvidia/cudnn/lib" : "lib64", libraries[i]);
-      if (access(path, R_OK) == 0)
-        put(libraries[i], path);
-    }
-  put("libcublasLt.so.13", NULL);
-  Toolkit *toolkit = toolkit_find(arena, folder, error);
-  assert_non_null(toolkit);
-  assert_true(toolkit_cudnn(toolkit, error));
-  assert_null(toolkit_device(toolkit, device_at(0), error));
-  expect(error, "cannot open", "libcublasLt.so.13");
+  if (!toolkit_nvrtc(whole, error))
+    fail_msg("%s", error);
+  int version = whole->nvrtc_version;
+  builtins = arena_printf(arena, "libnvrtc-builtins.so.%d.%d", version / 1000, version % 1000 / 10);
+  link_to(whole, builtins);
+  for (int i = 2; i < N_LIBRARIES; i++) {
+    for (int k = 0; k < N_LIBRARIES; k++)
+      link_to(whole, libraries[k]);
+    put(libraries[i], NULL);
+    Toolkit *toolkit = toolkit_find(arena, folder, error);
+    assert_non_null(toolkit);
+    assert_true(toolkit_cudnn(toolkit, error));
+    assert_null(toolkit_device(toolkit, device_at(0), error));
+    expect(error, "cannot open", libraries[i]);
+  }
+}
+
+/* In the place of the C library's, for cuDNN as for ampcc: a sanitizer has one too. Notes what is
+ * to be searched for by its bare name and is not open yet. */
+static char searched[200];
+void *dlopen(const char *name, int mode) {
+  void *(*real)(const char *, int);
+  void *next = dlsym(RTLD_NEXT, "dlopen");
+  memcpy(&real, &next, sizeof real); /* C has no cast from an object's to a function's pointer */
+  bool ours = name && !strchr(name, '/') && !strstr(name, "libcuda.so"); /* the driver's is not */
+  void *open = ours ? real(name, RTLD_NOW | RTLD_NOLOAD) : NULL;
+  if (ours && !open && !searched[0])
+    snprintf(searched, sizeof searched, "%s", name);
+  if (open)
+    dlclose(open);
+  return real(name, mode);
+}
+
+/* Before cuDNN plans all that it opens by name is open, from the toolkit's own folder, and so it
+ * does not matter where the dynamic linker would look. */
+static void nothing_is_searched_for(void **state) {
+  (void)state;
+  char error[TOOLKIT_ERROR];
+  PlanText plan;
+  ConvOp op;
+  Toolkit *toolkit = toolkit_find(arena, NULL, error);
+  if (!toolkit)
+    skip();
+  assert_true(conv_key_parse("fprop f16 n8 h8 w8 c8 k8 r1 s1 u1,1 p0,0,0,0", &op));
+  if (!plan_make(toolkit, NULL, arena, &op, device_at(0), &plan, error))
+    fail_msg("%s", error);
+  if (searched[0])
+    fail_msg("%s was searched for", searched);
 }
 
 int main(void) {
+  /* nothing_is_searched_for is the first, as what is open stays so */
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names_what_is_missing), cmocka_unit_test(says_what_cannot_be_opened),
-      cmocka_unit_test(says_which_version_it_is_not), cmocka_unit_test(half_a_cudnn_is_none)};
+      cmocka_unit_test(nothing_is_searched_for), cmocka_unit_test(names_what_is_missing),
+      cmocka_unit_test(says_what_cannot_be_opened), cmocka_unit_test(says_which_version_it_is_not),
+      cmocka_unit_test(half_a_cudnn_is_none)};
   if (!mkdtemp(folder))
     return 3;
   arena = arena_new();
@@ -116,6 +168,7 @@ int main(void) {
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   for (int i = 0; i < N_LIBRARIES; i++)
     unlink(path_of(libraries[i]));
+  unlink(path_of(builtins));
   rmdir(arena_printf(arena, "%s/lib64", folder));
   rmdir(folder);
   arena_free(arena);

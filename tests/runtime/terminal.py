@@ -1,5 +1,6 @@
 """terminal.py TOY: on a terminal the progress line is written over itself, fits its width, and the last one
-stays; in a pipe there are plain lines."""
+stays; in a pipe there are plain lines. Skipped where no pseudo-terminal can be had, as in a container or a
+chroot without /dev/pts."""
 import fcntl
 import os
 import pty
@@ -13,7 +14,11 @@ toy = sys.argv[1]
 
 
 def run_on_terminal(argv, columns):
-    main, other = pty.openpty()
+    try:
+        main, other = pty.openpty()
+    except OSError as error:
+        print(f"no pseudo-terminal can be had: {error}")
+        sys.exit(77)
     fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     child = subprocess.Popen(argv, stdout=other, stderr=other, env={"TOY_SLEEP_US": "8000"})
     os.close(other)

@@ -35,7 +35,7 @@ static AmprtStatus read_all(int fd, const char *path, AmprtBytes *bytes, AmprtEr
 }
 
 AmprtStatus amprt_read_file(const char *path, size_t limit, AmprtBytes *out, AmprtError *error) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* does not wait for a FIFO */
   if (fd < 0)
     return amprt_fail(error, AMPRT_INPUT, "%s: cannot open: %s", path, strerror(errno));
   struct stat info;
@@ -119,11 +119,37 @@ AmprtStatus amprt_make_dir(const char *dir, AmprtError *error) {
   return AMPRT_OK;
 }
 
-AmprtStatus amprt_write_begin(AmprtWriter *writer, const char *path, AmprtError *error) {
-  if (snprintf(writer->path, AMPRT_PATH, "%s", path) >= AMPRT_PATH - 4)
+static bool is_null_device(const struct stat *info) {
+  struct stat null;
+  return S_ISCHR(info->st_mode) && stat("/dev/null", &null) == 0 && null.st_rdev == info->st_rdev;
+}
+
+/* Only a regular file may be replaced. */
+static AmprtStatus check_target(AmprtWriter *writer, const char *path, AmprtError *error) {
+  struct stat info;
+  writer->direct = stat(path, &info) == 0 && is_null_device(&info);
+  if (snprintf(writer->path, AMPRT_PATH, "%s", path) >= AMPRT_PATH - 8)
     return amprt_fail(error, AMPRT_INPUT, "%.80s...: the path is too long", path);
-  snprintf(writer->temporary, AMPRT_PATH, "%.*s.tmp", AMPRT_PATH - 5, path);
-  writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (writer->direct || lstat(path, &info) < 0 || S_ISREG(info.st_mode))
+    return AMPRT_OK;
+  return amprt_fail(error, AMPRT_INPUT, "%s: exists and is no regular file; it is not replaced",
+                    path);
+}
+
+AmprtStatus amprt_write_begin(AmprtWriter *writer, const char *path, AmprtError *error) {
+  AmprtStatus status = check_target(writer, path, error);
+  if (status)
+    return status;
+  if (writer->direct) {
+    snprintf(writer->temporary, AMPRT_PATH, "%s", writer->path);
+    writer->fd = open(writer->path, O_WRONLY | O_CLOEXEC);
+  }
+  for (int i = 0; !writer->direct && i < 100; i++) { /* path.tmp; path.tmp1 if that exists ... */
+    snprintf(writer->temporary, AMPRT_PATH, "%.*s.tmp%.0d", AMPRT_PATH - 9, writer->path, i);
+    writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (writer->fd >= 0 || errno != EEXIST)
+      break;
+  }
   return writer->fd < 0 ? amprt_fail_errno(error, "open", writer->temporary) : AMPRT_OK;
 }
 
@@ -160,10 +186,12 @@ static AmprtStatus sync_folder(const char *path, AmprtError *error) {
 
 AmprtStatus amprt_write_end(AmprtWriter *writer, bool keep, AmprtError *error) {
   AmprtStatus status = AMPRT_OK;
-  if (keep && fsync(writer->fd) < 0)
+  if (keep && !writer->direct && fsync(writer->fd) < 0)
     status = amprt_fail_errno(error, "fsync", writer->temporary);
   if (close(writer->fd) < 0 && keep && !status)
     status = amprt_fail_errno(error, "close", writer->temporary);
+  if (writer->direct)
+    return status;
   if (keep && !status && rename(writer->temporary, writer->path) < 0)
     status = amprt_fail_errno(error, "rename", writer->path);
   if (!keep || status) {

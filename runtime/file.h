@@ -18,7 +18,7 @@ typedef struct AmprtBytes {
 AmprtStatus amprt_path(char out[AMPRT_PATH], const char *dir, const char *name, AmprtError *error);
 bool amprt_is_file(const char *path);
 
-/* The whole file; more than `limit` bytes is an error. Free out->data. */
+/* The whole of a regular file; more than `limit` bytes is an error. Free out->data. */
 AmprtStatus amprt_read_file(const char *path, size_t limit, AmprtBytes *out, AmprtError *error);
 /* If the bytes are gzip, replaces them with what they hold (at most `limit` bytes). `path` is for
  * messages. On failure the bytes are as before. */
@@ -27,9 +27,11 @@ AmprtStatus amprt_gunzip(AmprtBytes *bytes, size_t limit, const char *path, Ampr
 /* Makes `dir` and the folders above it. */
 AmprtStatus amprt_make_dir(const char *dir, AmprtError *error);
 
-/* A file under construction: path.tmp, then synced, renamed and its folder synced. */
+/* A file under construction: path.tmp, then synced, renamed and its folder synced. What exists and
+ * is no regular file (a device, a FIFO, a link) is refused; /dev/null takes everything. */
 typedef struct AmprtWriter {
   int fd;
+  bool direct; /* no temporary file, no rename: /dev/null */
   char path[AMPRT_PATH], temporary[AMPRT_PATH];
 } AmprtWriter;
 

@@ -1,47 +1,85 @@
 #include "runtime/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* A killed run may have left half a line. */
-static void end_last_line(FILE *file) {
-  if (fseek(file, -1, SEEK_END) == 0 && fgetc(file) != '\n') {
-    fseek(file, 0, SEEK_END);
-    fputc('\n', file);
-  }
-  fseek(file, 0, SEEK_END);
+void amprt_log_begin(AmprtLog *log, const AmprtOptions *options) {
+  bool to_stdout = !strcmp(options->log_file, "-");
+  *log = (AmprtLog){
+      .out = to_stdout ? stderr : stdout, .quiet = options->quiet, .verbose = options->verbose};
+  log->terminal = isatty(fileno(log->out)) && !log->quiet;
 }
 
-AmprtStatus amprt_log_open(AmprtLog *log, const char *path, bool append, AmprtError *error) {
-  log->terminal = isatty(STDOUT_FILENO) && !log->quiet;
+/* A run that was killed may have left half a line: the next one begins on a line of its own. */
+static void end_last_line(const AmprtLog *log, int fd) {
+  struct stat info;
+  char last = '\n';
+  int reader = open(log->json_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (reader < 0)
+    return;
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size &&
+      pread(reader, &last, 1, info.st_size - 1) == 1 && last != '\n')
+    fputc('\n', log->json);
+  close(reader);
+}
+
+/* Opening a FIFO that nobody reads fails instead of waiting. */
+static int open_to_append(const char *path) {
+  int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+  if (fd >= 0)
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  return fd;
+}
+
+AmprtStatus amprt_log_open(AmprtLog *log, const char *path, AmprtError *error) {
   snprintf(log->json_path, sizeof log->json_path, "%s", path);
-  if (!*path)
+  if (log->out == stderr) {
+    snprintf(log->json_path, sizeof log->json_path, "standard output");
+    log->json = stdout;
     return AMPRT_OK;
-  log->json = fopen(path, append ? "a+" : "w");
+  }
+  int fd = open_to_append(path);
+  log->json = fd < 0 ? NULL : fdopen(fd, "a");
   if (!log->json)
     return amprt_fail(error, AMPRT_ENV, "%s: cannot write the log: %s", path, strerror(errno));
-  if (append)
-    end_last_line(log->json);
+  end_last_line(log, fd);
   return AMPRT_OK;
 }
 
-void amprt_log_close(AmprtLog *log) {
-  if (log->width)
-    putchar('\n');
-  log->width = 0;
-  fflush(stdout);
-  if (log->json)
+/* What people read is worth less than the training: a closed pipe or a full disk is told once. */
+static void flush(AmprtLog *log) {
+  if (fflush(log->out) == 0 && !ferror(log->out))
+    return;
+  if (!log->told_broken && log->out == stdout)
+    fprintf(stderr, "warning: cannot write to standard output: %s; the run goes on\n",
+            strerror(errno));
+  log->told_broken = true;
+  clearerr(log->out);
+}
+
+static void close_json(AmprtLog *log) {
+  if (log->json && log->json != stdout)
     fclose(log->json);
   log->json = NULL;
 }
 
+void amprt_log_close(AmprtLog *log) {
+  if (log->width)
+    fputc('\n', log->out);
+  log->width = 0;
+  flush(log);
+  close_json(log);
+}
+
 static void clear_progress(AmprtLog *log) {
   if (log->width)
-    printf("\r%*s\r", log->width, "");
+    fprintf(log->out, "\r%*s\r", log->width, "");
   log->width = 0;
 }
 
@@ -49,9 +87,9 @@ void amprt_say(AmprtLog *log, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
   clear_progress(log);
-  vprintf(fmt, args);
-  putchar('\n');
-  fflush(stdout);
+  vfprintf(log->out, fmt, args);
+  fputc('\n', log->out);
+  flush(log);
   va_end(args);
 }
 
@@ -59,7 +97,7 @@ void amprt_warn(AmprtLog *log, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
   clear_progress(log);
-  fflush(stdout);
+  flush(log);
   fputs("warning: ", stderr);
   vfprintf(stderr, fmt, args);
   fputc('\n', stderr);
@@ -67,9 +105,9 @@ void amprt_warn(AmprtLog *log, const char *fmt, ...) {
 }
 
 /* A line that wraps cannot be written over. */
-static int columns(void) {
+static int columns(const AmprtLog *log) {
   struct winsize size;
-  bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  bool known = ioctl(fileno(log->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
   return known ? size.ws_col - 1 : 100;
 }
 
@@ -77,15 +115,15 @@ void amprt_log_progress(AmprtLog *log, const char *text, bool keep) {
   if (log->quiet)
     return;
   if (log->terminal && !keep) {
-    int width = (int)strlen(text), most = columns();
+    int width = (int)strlen(text), most = columns(log);
     width = width < most ? width : most;
-    printf("\r%.*s%*s", width, text, log->width > width ? log->width - width : 0, "");
+    fprintf(log->out, "\r%.*s%*s", width, text, log->width > width ? log->width - width : 0, "");
     log->width = width;
   } else {
     clear_progress(log);
-    puts(text);
+    fprintf(log->out, "%s\n", text);
   }
-  fflush(stdout);
+  flush(log);
 }
 
 void amprt_event_begin(AmprtText *event, const char *name) {
@@ -130,7 +168,6 @@ void amprt_event_end(AmprtText *event, AmprtLog *log) {
   amprt_text_free(event);
   if (bad) { /* training is worth more than its log */
     amprt_warn(log, "%s: cannot write the log: %s; no more lines", log->json_path, strerror(errno));
-    fclose(log->json);
-    log->json = NULL;
+    close_json(log);
   }
 }

@@ -3,19 +3,23 @@
 #define AMPRT_LOG_H
 
 #include "runtime/json.h"
-#include "runtime/status.h"
+#include "runtime/options.h"
 
 #include <stdio.h>
 
 typedef struct AmprtLog {
-  FILE *json;          /* NULL: none */
+  FILE *out;  /* lines for people: standard output, or standard error if that has the log */
+  FILE *json; /* NULL: none */
   char json_path[512]; /* for messages */
   bool quiet, verbose, terminal;
-  int width; /* of the progress line that is on the terminal now; 0 if none */
+  bool told_broken; /* that `out` cannot be written */
+  int width;        /* of the progress line that is on the terminal now; 0 if none */
 } AmprtLog;
 
-/* path "": no file. `append`: after what is there, on a line of its own. */
-AmprtStatus amprt_log_open(AmprtLog *log, const char *path, bool append, AmprtError *error);
+/* Before anything is said. --log-file=- gives standard output to the log. */
+void amprt_log_begin(AmprtLog *log, const AmprtOptions *options);
+/* The log is only ever written after what is there, on a line of its own. */
+AmprtStatus amprt_log_open(AmprtLog *log, const char *path, AmprtError *error);
 void amprt_log_close(AmprtLog *log);
 
 void amprt_say(AmprtLog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

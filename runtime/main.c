@@ -1,11 +1,12 @@
 #include "runtime/init.h"
+#include "runtime/inject.h"
 #include "runtime/parts.h"
 #include "runtime/stop.h"
 #include "runtime/train.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,9 +42,25 @@ static void print_notes(AmprtSession *session, AmprtText *notes) {
   amprt_text_free(notes);
 }
 
-/* The newest readable checkpoint; damaged ones are passed over with a word, those of another model
- * end the run. */
-static AmprtStatus resume(AmprtSession *session, AmprtText *notes, AmprtError *error) {
+static AmprtStatus fail_unreadable(const AmprtModelDir *dir, const char *newest,
+                                   AmprtError *error) {
+  char which[64] = "its only checkpoint cannot be read";
+  if (dir->n > 1)
+    snprintf(which, sizeof which, "none of its %d checkpoints can be read; the newest", dir->n);
+  return amprt_fail(
+      error, AMPRT_INPUT,
+      "%s: %s: %.900s; nothing was changed: bring back a copy of the file or mend its "
+      "permissions and --resume again, or start anew with another --model-dir (or "
+      "with --clean, which deletes it)",
+      dir->path, which, newest);
+}
+
+/* The newest readable checkpoint. Files that cannot be read are passed over with a warning (those
+ * after session->dir.n - *unreadable), one of another model ends the run; so do files none of which
+ * can be read: a run that was to go on must not start anew without a word. */
+static AmprtStatus resume(AmprtSession *session, int *unreadable, AmprtText *notes,
+                          AmprtError *error) {
+  char newest[sizeof error->text] = "";
   for (int i = session->dir.n - 1; i >= 0; i--) {
     char path[AMPRT_PATH];
     bool damaged = false;
@@ -51,18 +68,22 @@ static AmprtStatus resume(AmprtSession *session, AmprtText *notes, AmprtError *e
     if (!status)
       status =
           amprt_ckpt_resume(path, &session->machine, &session->progress, &damaged, notes, error);
-    if (!status) {
-      session->resumed = true;
-      amprt_say(&session->log, "resuming from %s", path);
-    }
-    if (!damaged)
+    if (!damaged) {
+      session->resumed = !status;
+      *unreadable = session->dir.n - 1 - i;
+      if (!status)
+        amprt_say(&session->log, "resuming from %s", path);
       return status;
-    amprt_warn(&session->log, "%s; trying an earlier checkpoint", error->text);
+    }
+    if (!*newest)
+      snprintf(newest, sizeof newest, "%s", error->text);
+    if (i)
+      amprt_warn(&session->log, "%s; trying the checkpoint before it", error->text);
   }
-  return AMPRT_OK;
+  return session->dir.n ? fail_unreadable(&session->dir, newest, error) : AMPRT_OK;
 }
 
-static AmprtStatus load_state(AmprtSession *session, AmprtError *error) {
+static AmprtStatus load_state(AmprtSession *session, int *unreadable, AmprtError *error) {
   const AmprtOptions *options = &session->options;
   AmprtText notes = {0};
   AmprtStatus status = AMPRT_OK;
@@ -72,8 +93,8 @@ static AmprtStatus load_state(AmprtSession *session, AmprtError *error) {
     status = amprt_ckpt_resume(options->reproduce, &session->machine, &session->progress, &damaged,
                                &notes, error);
   else if (options->resume || (evaluates && !*options->init_from))
-    status = resume(session, &notes, error);
-  else if (session->dir.n && !evaluates)
+    status = resume(session, unreadable, &notes, error);
+  else if (session->dir.n && !evaluates && !options->clean)
     status = amprt_fail(
         error, AMPRT_INPUT,
         "%s: already holds checkpoints; continue with --resume, start over with --clean, "
@@ -81,7 +102,7 @@ static AmprtStatus load_state(AmprtSession *session, AmprtError *error) {
         session->dir.path);
   if (!status && evaluates && !session->resumed && !*options->init_from)
     status = amprt_fail(error, AMPRT_INPUT,
-                        "%s: no readable checkpoint to evaluate; --model-dir or --init-from says "
+                        "%s: no checkpoint to evaluate; --model-dir or --init-from says "
                         "which",
                         session->dir.path);
   if (!status && options->resume && !session->resumed)
@@ -94,10 +115,49 @@ static AmprtStatus load_state(AmprtSession *session, AmprtError *error) {
   return status;
 }
 
-/* Everything that can go wrong goes wrong here, before the first file is touched. */
-static AmprtStatus session_open(AmprtSession *session, AmprtError *error) {
+/* Where the log goes; "" for nowhere. */
+static AmprtStatus choose_log(const AmprtSession *session, char out[AMPRT_PATH],
+                              AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  out[0] = '\0';
+  if (*options->log_file)
+    snprintf(out, AMPRT_PATH, "%s", options->log_file);
+  else if (*session->dir.path && !*options->dump_step)
+    return amprt_path(out, session->dir.path, "log.jsonl", error);
+  if (options->grad_histogram_every && !*out)
+    return amprt_fail(error, AMPRT_USAGE,
+                      "--grad-histogram-every writes to the log; --log-file or --model-dir says "
+                      "where");
+  return AMPRT_OK;
+}
+
+/* Opens it behind what it holds. A new run does not mix with an earlier one in its folder's log:
+ * that gets another name. An evaluation does without a log where it cannot write. */
+static AmprtStatus open_log(AmprtSession *session, AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  char path[AMPRT_PATH], old[AMPRT_PATH] = "";
+  bool evaluates = only_evaluates(options), own = !*options->log_file;
+  AmprtStatus status = choose_log(session, path, error);
+  if (status || !*path)
+    return status;
+  if (own && !evaluates && !options->resume && !options->clean)
+    status = amprt_modeldir_old_log(&session->dir, old, error);
+  if (*old)
+    amprt_say(&session->log, "note: the log of an earlier run is kept as %s", old);
+  if (!status)
+    status = amprt_log_open(&session->log, path, error);
+  if (!status || !own || !evaluates)
+    return status;
+  amprt_say(&session->log, "note: %s; this evaluation is not logged", error->text);
+  return AMPRT_OK;
+}
+
+/* What this run loads, checked: nothing is written. *unreadable: how many of the newest checkpoints
+ * were passed over. */
+static AmprtStatus session_open(AmprtSession *session, int *unreadable, AmprtError *error) {
   AmprtOptions *options = &session->options;
   AmprtText notes = {0};
+  AmprtInject inject = {0};
   char path[AMPRT_PATH];
   if (!options->data_threads) {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -112,36 +172,39 @@ static AmprtStatus session_open(AmprtSession *session, AmprtError *error) {
     status = amprt_machine_open(&session->machine, session->program, options, error);
   if (status)
     return status;
+  status = amprt_inject_open(&inject, &session->machine, options->inject, error);
+  amprt_inject_close(&inject);
   amprt_init(session->program, session->machine.run.state, session->progress.seed);
   amprt_machine_push_state(&session->machine);
-  if (*options->init_from)
+  if (!status && *options->init_from)
     status = amprt_ckpt_init_from(options->init_from, &session->machine, &notes, error);
   print_notes(session, &notes);
   choose_dir(session, path);
   if (!status && only_evaluates(options) && *path && access(path, F_OK) < 0)
     status = amprt_fail(error, AMPRT_INPUT, "%s: no such folder; --model-dir says which", path);
   if (!status)
-    status = amprt_modeldir_open(&session->dir, path, options->clean, error);
+    status = amprt_modeldir_open(&session->dir, path, error);
   if (!status)
-    status = load_state(session, error);
+    status = load_state(session, unreadable, error);
   return status ? status : amprt_machine_check(&session->machine, error);
 }
 
-static AmprtStatus open_log(AmprtSession *session, AmprtError *error) {
+/* The first changes in the model folder, once everything has been checked: the log, then what
+ * --clean and --resume do to the checkpoints that are there. */
+static AmprtStatus begin_files(AmprtSession *session, int unreadable, AmprtError *error) {
   const AmprtOptions *options = &session->options;
-  char path[AMPRT_PATH] = "";
-  AmprtStatus status = AMPRT_OK;
-  if (*options->log_file)
-    snprintf(path, sizeof path, "%s", options->log_file);
-  else if (*session->dir.path && !*options->dump_step)
-    status = amprt_path(path, session->dir.path, "log.jsonl", error);
-  if (!status && options->grad_histogram_every && !*path)
-    status = amprt_fail(error, AMPRT_USAGE,
-                        "--grad-histogram-every writes to the log; --log-file or --model-dir says "
-                        "where");
-  if (!status)
-    status =
-        amprt_log_open(&session->log, path, session->resumed || only_evaluates(options), error);
+  AmprtStatus status = open_log(session, error);
+  bool trains = !only_evaluates(options) && !*options->dump_step && !*options->reproduce;
+  if (status || !*session->dir.path || !trains)
+    return status;
+  int log = session->log.json ? fileno(session->log.json) : -1;
+  status = amprt_modeldir_begin(&session->dir, options->clean, log, error);
+  for (int i = 0; i < unreadable && !status; i++) {
+    char to[AMPRT_PATH];
+    status = amprt_modeldir_set_aside(&session->dir, to, error);
+    if (!status)
+      amprt_warn(&session->log, "a checkpoint that cannot be read is kept as %s", to);
+  }
   return status;
 }
 
@@ -182,9 +245,10 @@ static AmprtStatus evaluate_only(AmprtSession *session, AmprtError *error) {
 static AmprtStatus run(AmprtSession *session, int *stopped, AmprtError *error) {
   if (*session->options.tune)
     return amprt_tune(session, session->options.tune, error);
-  AmprtStatus status = session_open(session, error);
+  int unreadable = 0;
+  AmprtStatus status = session_open(session, &unreadable, error);
   if (!status)
-    status = open_log(session, error);
+    status = begin_files(session, unreadable, error);
   if (status)
     return status;
   if (*session->options.reproduce)
@@ -205,24 +269,26 @@ static AmprtStatus run(AmprtSession *session, int *stopped, AmprtError *error) {
 }
 
 static void say_goodbye(AmprtSession *session, int stopped) {
-  if (stopped && *session->dir.path)
-    amprt_say(&session->log, "stopped by signal %d at step %" PRId64 "; --resume continues",
-              stopped, session->progress.step);
+  if (stopped && *session->dir.path && !only_evaluates(&session->options))
+    amprt_say(&session->log, "stopped by %s at step %" PRId64 "; --resume continues",
+              amprt_stop_name(stopped), session->progress.step);
   else if (stopped)
-    amprt_say(&session->log, "stopped by signal %d", stopped);
-  amprt_profile_print(&session->machine, stdout);
+    amprt_say(&session->log, "stopped by %s", amprt_stop_name(stopped));
+  amprt_profile_print(&session->machine, session->log.out);
 }
 
 int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const char *name) {
   AmprtError error = {0};
   int stopped = 0;
+  struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+  sigaction(SIGPIPE, &ignore, &before); /* a reader of our lines that ends does not end the run */
   AmprtSession *session = calloc(1, sizeof *session);
   AmprtStatus status = session ? AMPRT_OK : amprt_fail_memory(&error, sizeof *session, "anything");
   if (!status) {
     session->program = program;
     session->options = *options;
     session->dir.lock = -1;
-    session->log = (AmprtLog){.quiet = options->quiet, .verbose = options->verbose};
+    amprt_log_begin(&session->log, options);
     status = run(session, &stopped, &error);
     if (!status)
       say_goodbye(session, stopped);
@@ -234,5 +300,6 @@ int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const ch
   free(session);
   if (status)
     fprintf(stderr, "%s: error: %s\n", name, error.text);
+  sigaction(SIGPIPE, &before, NULL);
   return status ? (int)status : stopped ? 128 + stopped : 0;
 }

@@ -214,6 +214,8 @@ static AmprtStatus check_ranges(const AmprtOptions *o, AmprtError *error) {
        "--reproduce does not go with --resume, --clean, --eval-only, --init-from or --trap"},
       {!(o->resume && o->clean), "--resume and --clean do not go together"},
       {!(o->eval_only && o->clean), "--eval-only and --clean do not go together"},
+      {!(o->train_epochs == 0 && o->clean),
+       "--train-epochs=0 only evaluates: it does not go with --clean"},
       {!(o->resume && *o->init_from), "--resume and --init-from do not go together"},
       {!(o->quiet && o->verbose), "--quiet and --verbose do not go together"},
   };

@@ -113,7 +113,7 @@ static void test_stop(void **state) {
   toy_signal = SIGTERM;
   toy_signal_at = 30;
   run_status(&toy_fp16, "--data-dir=$ --model-dir=$/b", 143);
-  assert_said("stopped by signal 15 at step 3");
+  assert_said("stopped by SIGTERM at step 3");
   run_status(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume", 0);
   assert_same_file(in_scratch("a/ckpt-102.safetensors"), in_scratch("b/ckpt-102.safetensors"));
 }

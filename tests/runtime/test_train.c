@@ -128,10 +128,13 @@ static void test_signal(void **state) {
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/a");
   toy_signal = SIGTERM;
   toy_signal_at = 37;
-  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/b", 143, "stopped by signal 15 at step 37");
+  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/b", 143, "stopped by SIGTERM at step 37");
   toy_signal = SIGINT;
   toy_signal_at = 20;
-  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume", 130, "at step 57");
+  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume", 130, "by SIGINT at step 57");
+  toy_signal = SIGHUP;
+  toy_signal_at = 3;
+  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume", 129, "by SIGHUP at step 60");
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume");
   assert_same_file(in_scratch("a/ckpt-102.safetensors"), in_scratch("b/ckpt-102.safetensors"));
 }
@@ -167,10 +170,104 @@ static void test_damaged(void **state) {
   assert_said("ckpt-20.safetensors: its checksum is wrong");
   assert_said("ckpt-15.safetensors: tensor");
   assert_said("resuming from");
+  assert_said("a checkpoint that cannot be read is kept as");
   assert_true(amprt_is_file(in_scratch("m/ckpt-12.safetensors")));
-  run_bad(&toy_fp16, "--data-dir=$ --init-from=$/m/ckpt-20.safetensors", 1, "checksum is wrong");
-  assert_same_file(in_scratch("m/ckpt-20.safetensors"), in_scratch("m/ckpt-20.safetensors"));
+  /* kept as they are, and no later checkpoint takes their place */
+  assert_true(amprt_is_file(in_scratch("m/ckpt-15.safetensors.unreadable")));
+  run_bad(&toy_fp16, "--data-dir=$ --init-from=$/m/ckpt-20.safetensors.unreadable", 1,
+          "checksum is wrong");
+  write_bytes(in_scratch("want"), bytes.data, bytes.size);
+  assert_same_file(in_scratch("m/ckpt-20.safetensors.unreadable"), in_scratch("want"));
+  write_bytes(in_scratch("m/ckpt-20.safetensors"), "x", 1);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume --max-train-steps=13");
+  assert_said("m/ckpt-20.safetensors.unreadable-2");
+  assert_same_file(in_scratch("m/ckpt-20.safetensors.unreadable"), in_scratch("want"));
   free(bytes.data);
+}
+
+/* A run that was to go on does not start anew because none of its checkpoints can be read. */
+static void test_unreadable(void **state) {
+  (void)state;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=20");
+  AmprtBytes good = read_bytes(in_scratch("m/ckpt-20.safetensors"));
+  AmprtBytes log = read_bytes(in_scratch("m/log.jsonl"));
+  write_bytes(in_scratch("log"), log.data, log.size);
+  good.data[good.size - 5] ^= 1;
+  for (int i = 0; i < 3; i++) { /* a flipped bit, a cut, nothing at all */
+    const size_t size[] = {good.size, good.size / 2, 0};
+    write_bytes(in_scratch("want"), good.data, size[i]);
+    write_bytes(in_scratch("m/ckpt-20.safetensors"), good.data, size[i]);
+    run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume", 1,
+            "its only checkpoint cannot be read: ");
+    assert_said("m/ckpt-20.safetensors: ");
+    assert_said("nothing was changed");
+    run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/m --eval-only", 1, "cannot be read");
+    assert_same_file(in_scratch("m/ckpt-20.safetensors"), in_scratch("want"));
+    assert_same_file(in_scratch("m/log.jsonl"), in_scratch("log"));
+  }
+  assert_int_equal(mkdir(in_scratch("m/ckpt-30.safetensors"), 0777), 0);
+  run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume", 1,
+          "none of its 2 checkpoints can be read; the newest: ");
+  assert_said("m/ckpt-30.safetensors: not a regular file");
+  assert_said("warning: ");
+  free(good.data);
+  free(log.data);
+}
+
+/* A new run in the folder of a run that saved nothing keeps that one's log. */
+static void test_old_log(void **state) {
+  (void)state;
+  assert_int_equal(mkdir(in_scratch("m"), 0777), 0);
+  for (int i = 1; i <= 3; i++) {
+    run_bad(&toy_nan, "--data-dir=$ --model-dir=$/m --max-skipped-steps=7", 1, "not been finite");
+    assert_int_equal(count_log("m/log.jsonl", "\"event\":\"start\""), 1);
+  }
+  assert_said("the log of an earlier run is kept as");
+  assert_said("m/log.jsonl.old-2");
+  assert_int_equal(count_log("m/log.jsonl.old", "\"event\":\"start\""), 1);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume --max-train-steps=1");
+  assert_int_equal(count_log("m/log.jsonl", "\"event\":\"start\""), 2);
+  /* a log that is named is written after what it holds, even if it holds something else */
+  write_bytes(in_scratch("mine"), "{\"mine\":1}", 10);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/n --log-file=$/mine --max-train-steps=1");
+  assert_int_equal(count_log("mine", "{\"mine\":1}"), 1);
+  assert_int_equal(count_log("mine", "\"event\":\"start\""), 1);
+}
+
+/* --clean deletes once everything else has been checked. */
+static void test_clean_last(void **state) {
+  (void)state;
+  static const struct {
+    const char *flags;
+    int status;
+  } bad[] = {{"--data-dir=$/none", 1},
+             {"--data-dir=$ --init-from=$/none", 1},
+             {"--data-dir=$ --init-from=$/train-labels-idx1-ubyte", 1},
+             {"--data-dir=$ --inject=inf@3:none", 2},
+             {"--data-dir=$ --lr-schedule=piecewise --lr-boundaries=1", 2},
+             {"--data-dir=$ --train-epochs=0", 2},
+             {"--data-dir=$ --log-file=$/none/log", 3},
+             {"--data-dir=$ --log-file=$", 3},
+             {"--data-dir=$ --trap=x", 2}};
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=1");
+  AmprtBytes log = read_bytes(in_scratch("m/log.jsonl"));
+  write_bytes(in_scratch("log"), log.data, log.size);
+  free(log.data);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char line[200];
+    snprintf(line, sizeof line, "--model-dir=$/m --clean %s", bad[i].flags);
+    run_bad(&toy_fp16, line, bad[i].status, "error: ");
+    assert_true(amprt_is_file(in_scratch("m/ckpt-1.safetensors")));
+    assert_same_file(in_scratch("m/log.jsonl"), in_scratch("log"));
+  }
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --clean --max-train-steps=2");
+  assert_false(amprt_is_file(in_scratch("m/ckpt-1.safetensors")));
+  assert_int_equal(count_log("m/log.jsonl", "\"event\":\"start\""), 1);
+  run_good(&toy_fp16,
+           "--data-dir=$ --model-dir=$/m --clean --log-file=$/m/log.jsonl --max-train-steps=3");
+  assert_int_equal(count_log("m/log.jsonl", "\"event\":\"start\""), 1);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --clean --log-file=$/log --max-train-steps=3");
+  assert_false(amprt_is_file(in_scratch("m/log.jsonl")));
 }
 
 static void test_precisions(void **state) {
@@ -380,6 +477,7 @@ int main(int argc, char **argv) {
       RUN_TEST(test_not_finite), RUN_TEST(test_statistics),     RUN_TEST(test_threshold),
       RUN_TEST(test_synthetic),  RUN_TEST(test_no_dataset), RUN_TEST(test_bad_data_first), RUN_TEST(test_disk_full),
       RUN_TEST(test_log),        RUN_TEST(test_lock),           RUN_TEST(test_target_fails),
+      RUN_TEST(test_unreadable), RUN_TEST(test_old_log),        RUN_TEST(test_clean_last),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,164 @@
+"""lost.py TOY: what a run meets from outside (signals, closed or broken standard output, FIFOs, folders that
+cannot be written) never costs its results.
+
+Each function is one case; `run` ends a program that hangs."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+toy = sys.argv[1]
+scratch = pathlib.Path(tempfile.mkdtemp())
+DATA = f"--data-dir={scratch}"
+
+
+def start(*flags, sleep_us=0, **how):
+    how.setdefault("stderr", subprocess.DEVNULL)
+    return subprocess.Popen([toy, DATA, *flags], text=True, env={"TOY_SLEEP_US": str(sleep_us)}, **how)
+
+
+def run(*flags, status=0, **how):
+    """The run's standard output and standard error."""
+    child = start(*flags, stdout=how.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, **how)
+    try:
+        out, err = child.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        raise AssertionError(f"{flags}: hangs")
+    assert child.returncode == status, f"{flags}: status {child.returncode}\n{out}{err}"
+    return out or "", err
+
+
+def shell(command, status=0):
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, f"{command}: status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def events(path):
+    lines = path.read_text().splitlines()
+    return [json.loads(line)["event"] for line in lines]
+
+
+def wait_for(condition):
+    for _ in range(1000):
+        if condition():
+            return
+        time.sleep(.01)
+    raise AssertionError("waited in vain")
+
+
+def signals_save():
+    """SIGINT, SIGTERM, SIGHUP: saved, said, status 128 + number; SIGHUP may come again and again."""
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        folder = scratch / number.name
+        child = start(f"--model-dir={folder}", "--log-every=1", sleep_us=20000, stdout=subprocess.PIPE)
+        wait_for(lambda: (folder / "log.jsonl").exists() and "train" in events(folder / "log.jsonl"))
+        for _ in range(3 if number == signal.SIGHUP else 1):
+            child.send_signal(number)
+        out = child.communicate(timeout=60)[0]
+        assert child.returncode == 128 + number, child.returncode
+        assert f"stopped by {number.name} at step" in out, out
+        assert list(folder.glob("ckpt-*.safetensors")), "nothing was saved"
+        run(f"--model-dir={folder}", "--resume", "--max-train-steps=40")
+
+
+def nohup():
+    """A signal that was ignored at the start stays ignored."""
+    folder = scratch / "nohup"
+    child = start(f"--model-dir={folder}", "--log-every=1", "--max-train-steps=20", sleep_us=10000,
+                  stdout=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_for(lambda: (folder / "log.jsonl").exists() and "train" in events(folder / "log.jsonl"))
+    child.send_signal(signal.SIGHUP)
+    assert child.wait(timeout=60) == 0 and (folder / "ckpt-20.safetensors").exists()
+
+
+def broken_pipe():
+    """Who reads the lines has gone: the run goes on, says so once, and saves."""
+    folder = scratch / "pipe"
+    reader, writer = os.pipe()
+    os.close(reader)
+    err = run(f"--model-dir={folder}", "--log-every=1", "--max-train-steps=9", stdout=writer)[1]
+    os.close(writer)
+    assert err.count("cannot write to standard output: Broken pipe; the run goes on") == 1, err
+    assert (folder / "ckpt-9.safetensors").exists()
+
+
+def tee():
+    """Ctrl-C under `| tee` reaches both: the reader has gone when the run saves and says that it stops."""
+    folder = scratch / "tee"
+    reader = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, preexec_fn=os.setpgrp)
+    child = start(f"--model-dir={folder}", "--log-every=1", sleep_us=20000, stdout=reader.stdin,
+                  stderr=subprocess.STDOUT, preexec_fn=lambda: os.setpgid(0, reader.pid))
+    reader.stdin.close()
+    wait_for(lambda: (folder / "log.jsonl").exists() and "train" in events(folder / "log.jsonl"))
+    os.killpg(reader.pid, signal.SIGINT)
+    reader.wait(timeout=60)
+    assert child.wait(timeout=60) == 130, child.returncode
+    assert list(folder.glob("ckpt-*.safetensors")), "nothing was saved"
+
+
+def closed_descriptors():
+    """A file that is opened never gets descriptor 0, 1 or 2."""
+    for closed in ">&-", "<&- >&-", "<&- >&- 2>&-", "2>&-":
+        folder = scratch / f"closed{len(closed)}"
+        shell(f"'{toy}' {DATA} --model-dir={folder} --log-every=1 --max-train-steps=3 {closed}")
+        assert events(folder / "log.jsonl") == ["start", "train", "train", "train", "checkpoint", "eval"], \
+            (folder / "log.jsonl").read_text()
+
+
+def no_regular_file():
+    """What is no regular file is neither waited for nor replaced; /dev/null is written."""
+    fifo, link, nowhere, target = (scratch / name for name in ("fifo", "link", "nowhere", "target"))
+    os.mkfifo(fifo)
+    nowhere.symlink_to("none")
+    link.symlink_to("target")
+    target.write_bytes(b"x")
+    assert "not a regular file" in run(f"--init-from={fifo}", "--model-dir=", status=1)[1]
+    assert "cannot write the log" in run(f"--log-file={fifo}", "--model-dir=", status=3)[1]
+    for path in fifo, link, nowhere, "/dev/full", scratch:
+        assert "is no regular file" in run(f"--dump-step={path}", status=1)[1]
+    assert fifo.is_fifo() and nowhere.is_symlink() and not nowhere.exists()
+    null = os.stat("/dev/null")
+    run("--dump-step=/dev/null")
+    assert os.stat("/dev/null").st_ino == null.st_ino
+    assert link.is_symlink() and target.read_bytes() == b"x"
+    (scratch / "target.tmp").write_text("mine")
+    run(f"--dump-step={target}")
+    assert target.stat().st_size > 1000
+    assert (scratch / "target.tmp").read_text() == "mine"
+
+
+def log_to_stdout():
+    """--log-file=-: standard output has the log and nothing else."""
+    out, err = run("--log-file=-", f"--model-dir={scratch / 'm'}", "--max-train-steps=3")
+    assert [json.loads(line)["event"] for line in out.splitlines()] == ["start", "train", "checkpoint", "eval"], out
+    assert "test accuracy" in err and not (scratch / "m" / "log.jsonl").exists() and not pathlib.Path("-").exists()
+
+
+def read_only_folder():
+    """An evaluation needs to write nothing."""
+    folder = scratch / "read-only"
+    run(f"--model-dir={folder}", "--max-train-steps=3")
+    before = (folder / "log.jsonl").read_bytes()
+    os.chmod(scratch, 0o755)
+    for path in [*folder.iterdir(), folder]:
+        os.chmod(path, 0o555)
+    user = {"user": 65534} if os.geteuid() == 0 else {}
+    out = run(f"--model-dir={folder}", "--eval-only", **user)[0]
+    assert "test accuracy" in out and "this evaluation is not logged" in out, out
+    assert (folder / "log.jsonl").read_bytes() == before
+    os.chmod(folder, 0o755)
+
+
+subprocess.run([toy, "--write-data", str(scratch)], check=True)
+for case in signals_save, nohup, broken_pipe, tee, closed_descriptors, no_regular_file, log_to_stdout, read_only_folder:
+    try:
+        case()
+    except AssertionError as failure:
+        sys.exit(f"{case.__name__}: {failure}")
+subprocess.run(["rm", "-rf", str(scratch)], check=True)

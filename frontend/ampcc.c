@@ -3,7 +3,6 @@
 #include "frontend/parts.h"
 #include "frontend/precision_file.h"
 #include "frontend/reproducer.h"
-#include "frontend/tf/compat.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
 #include "passes/explain.h"
@@ -158,7 +157,7 @@ int main(int argc, char **argv) {
     targets_list(stdout);
   } else {
     reproducer_install(&options);
-    status = options.graphdef ? tf_compat(arena, &options) : compile(arena, &options);
+    status = compile(arena, &options);
     reproducer_set_module(NULL, NULL);
   }
   arena_free(arena);

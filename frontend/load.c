@@ -107,6 +107,28 @@ ModelForm model_form(const char *path, const char *bytes, size_t size) {
   return starts_like_amp(bytes) ? MODEL_AMP : MODEL_PBTXT;
 }
 
+/* ---- TensorFlow's graphs ---- */
+
+/* Both forms of a GraphDef begin with a node, and a node with its name or its op. A ModelDef begins
+ * otherwise: its first field is a number, and its nodes have no names. */
+static bool is_graphdef(ModelForm form, const char *bytes, size_t size) {
+  if (form == MODEL_PB) {
+    size_t at = 1;
+    while (at < size && (bytes[at] & 0x80))
+      at++; /* the size of the node */
+    return at + 1 < size && bytes[0] == 0x0a && (bytes[at + 1] == 0x0a || bytes[at + 1] == 0x12);
+  }
+  static const char *const start[] = {"node", "{", "name"};
+  for (int i = 0; i < 3; i++) {
+    while (bytes += strspn(bytes, " \t\r\n:"), *bytes == '#')
+      bytes += strcspn(bytes, "\n");
+    if (strncmp(bytes, start[i], strlen(start[i])) != 0)
+      return false;
+    bytes += strlen(start[i]);
+  }
+  return form == MODEL_PBTXT;
+}
+
 /* ---- the text form of the graph ---- */
 
 /* Some fields are built into a graph that exists already. */
@@ -166,6 +188,11 @@ static Module *read_pbtxt(Arena *arena, const char *file, const char *text, Over
 
 Module *model_read(Arena *arena, const char *file, ModelForm form, const char *bytes, size_t size,
                    Overrides overrides, Diag *diag) {
+  if (is_graphdef(form, bytes, size)) {
+    diag_error(diag, (SrcLoc){.file = file}, DIAG_PROTOBUF,
+               "this is a TensorFlow GraphDef: ampcc-tf rewrites it, ampcc compiles models");
+    return NULL;
+  }
   switch (form) {
   case MODEL_AMP:
     return read_amp(arena, file, bytes, size, overrides, diag);

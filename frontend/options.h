@@ -2,7 +2,7 @@
 #ifndef AMPCC_FRONTEND_OPTIONS_H
 #define AMPCC_FRONTEND_OPTIONS_H
 
-#include "frontend/import.h"
+#include "frontend/driver/option_table.h"
 #include "frontend/targets.h"
 #include "passes/pass.h"
 
@@ -17,18 +17,12 @@ typedef enum OptionGroup {
   GROUP_PROGRAM,
   GROUP_PASSES,
   GROUP_REPORTS,
-  GROUP_GRAPHDEF,
   GROUP_TOOLS,
   GROUP_COUNT
 } OptionGroup;
 
-typedef struct OptionInfo {
-  const char *flag, *argument, *help;
-  char letter; /* short form, 0: none */
-  OptionGroup group;
-} OptionInfo;
-
 extern const OptionInfo option_info[OPTION_COUNT];
+extern const OptionTable option_table;
 
 typedef enum EmitKind {
   EMIT_IR,
@@ -40,7 +34,6 @@ typedef enum EmitKind {
   EMIT_CUBIN,
   EMIT_OBJ,
   EMIT_EXE,
-  EMIT_GRAPHDEF,
   EMIT_COUNT
 } EmitKind;
 
@@ -54,8 +47,6 @@ typedef struct Options {
   EmitKind emit;
   const char *output;
   CompileOptions compile;
-  bool graphdef;              /* the model is a GraphDef, to be rewritten or reported on */
-  int tf_version;             /* whose rewrite: 219 is 2.19 */
   double batch_norm_momentum; /* negative: as the model says */
   double max_error;           /* --certify; NaN: any */
   int64_t certify_batch;      /* 0: chosen by the model's size */
@@ -70,7 +61,5 @@ void options_list_passes(FILE *out);
 bool options_interpret(Arena *arena, Options *options);
 /* Is what comes out made of kernels and their places? */
 bool options_need_plan(const Options *options);
-/* options_tf.c: the part of it about GraphDefs and --amp-compat, after the rest */
-bool options_tf(Options *options);
 
 #endif

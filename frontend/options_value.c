@@ -1,6 +1,7 @@
 /* What the values of options mean, and which do not go together. */
 #include "codegen/codegen.h"
 #include "frontend/coupling.h"
+#include "frontend/driver/tf_version.h"
 #include "frontend/options.h"
 
 #include <math.h>
@@ -8,9 +9,7 @@
 #include <string.h>
 
 static bool wrong_value(OptionId id, const char *text) {
-  fprintf(stderr, "ampcc: --%s takes %s, not `%s`\n", option_info[id].flag,
-          option_info[id].argument, text);
-  return false;
+  return option_wrong_value(&option_table, id, text);
 }
 
 /* The position of `text` in a list of words that ends in NULL; -1 if it is none. */
@@ -95,12 +94,14 @@ static bool read_excess(Options *options) {
 }
 
 static bool read_output(Options *options) {
-  static const char *const word[] = {"ir",    "json", "dot", "c",        "cuda", "ptx",
-                                     "cubin", "obj",  "exe", "graphdef", NULL};
+  static const char *const word[] = {"ir",  "json",  "dot", "c",   "cuda",
+                                     "ptx", "cubin", "obj", "exe", NULL};
   const char *text = options->text[OPT_emit];
   int emit = text ? word_index(word, text) : options->text[OPT_passes] ? EMIT_IR : EMIT_EXE;
-  if (!text && options->text[OPT_tf_amp_report])
-    emit = EMIT_GRAPHDEF;
+  if (emit < 0 && !strcmp(text, "graphdef")) {
+    fputs("ampcc: --emit=graphdef is an option of ampcc-tf, which rewrites GraphDefs\n", stderr);
+    return false;
+  }
   if (emit < 0)
     return wrong_value(OPT_emit, text);
   options->emit = (EmitKind)emit;
@@ -142,10 +143,6 @@ static bool read_certify(Options *options) {
   bool certifies = options->text[OPT_certify] != NULL;
   if (!certifies && (options->text[OPT_certify_batch] || options->text[OPT_max_error])) {
     fputs("ampcc: --certify-batch and --max-error belong to --certify\n", stderr);
-    return false;
-  }
-  if (certifies && options->emit == EMIT_GRAPHDEF) {
-    fputs("ampcc: --certify needs a step to run: a GraphDef is rewritten, not compiled\n", stderr);
     return false;
   }
   if (certifies && !strcmp(options->model, "-")) {
@@ -200,6 +197,18 @@ static bool check_targets(const Options *options) {
   return true;
 }
 
+/* --amp-compat */
+static bool read_compat(Options *options) {
+  const char *text = options->text[OPT_amp_compat];
+  int version;
+  if (!tf_version_read("ampcc", text, &version))
+    return false;
+  if (text)
+    options->compile.amp_compat = version >= TF_VERSION_FOLLOWS ? AMP_TF_B : AMP_TF_A;
+  options->compile.bf16_2_15 = version == 215;
+  return true;
+}
+
 bool options_interpret(Arena *arena, Options *options) {
   if (options->text[OPT_print_after_all])
     options->text[OPT_print_after] = "all";
@@ -210,5 +219,5 @@ bool options_interpret(Arena *arena, Options *options) {
          read_output(options) && read_targets(arena, options) && read_certify(options) &&
          check_targets(options) && check_passes(options, OPT_passes) &&
          check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
-         check_passes(options, OPT_print_after) && options_tf(options);
+         check_passes(options, OPT_print_after) && read_compat(options);
 }

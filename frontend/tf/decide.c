@@ -1,5 +1,7 @@
 #include "frontend/tf/decide.h"
 
+#include "frontend/driver/tf_version.h"
+
 #include <string.h>
 
 typedef struct Decide {
@@ -96,7 +98,7 @@ static void make_problem(Decide *d) {
     }
   }
   tf_tensor_lists(graph, p);
-  p->follow = d->settings->mode == TF_BF16 || d->settings->version >= 220;
+  p->follow = d->settings->mode == TF_BF16 || d->settings->version >= TF_VERSION_FOLLOWS;
   p->follow_blind = true;
   p->force = d->settings->level == TF_UNSAFE_FORCE_ALL;
 }

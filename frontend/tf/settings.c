@@ -13,39 +13,38 @@
 
 typedef enum Kind { LIST, LEVEL, SWITCH, COUNT } Kind;
 
-/* One setting and its three ways in: `--amp-KEY=`, a line `KEY = VALUE` of the file, TensorFlow's
- * own environment variable. */
+/* One setting and its ways in: `--amp-KEY=`, a line `KEY = VALUE` of the file, and TensorFlow's own
+ * environment variable, which may have an old name too. */
 typedef struct Key {
-  const char *key; /* NULL: an old name that only the environment knows */
-  const char *env; /* NULL: none */
+  const char *key;
+  const char *env[2]; /* the new name and the old one; NULL: there is none */
   Kind kind;
-  AmpClass list;
+  AmpClass list; /* LIST: which, and whether ops come into it or out of it */
   bool add;
   size_t offset; /* SWITCH, COUNT: of the field */
 } Key;
 
+#define EDIT(key, list, add, ...)                                                                  \
+  { key, {__VA_ARGS__}, LIST, list, add, 0 }
+#define FIELD(key, env, kind, field)                                                               \
+  { key, {env}, kind, AMP_NONE, false, offsetof(TfSettings, field) }
 static const Key keys[] = {
-    {"allowlist-add", "ALLOWLIST_ADD", LIST, AMP_ALLOW, true, 0},
-    {"allowlist-remove", "ALLOWLIST_REMOVE", LIST, AMP_ALLOW, false, 0},
-    {NULL, "WHITELIST_ADD", LIST, AMP_ALLOW, true, 0},
-    {NULL, "WHITELIST_REMOVE", LIST, AMP_ALLOW, false, 0},
-    {"inferlist-add", "INFERLIST_ADD", LIST, AMP_INFER, true, 0},
-    {"inferlist-remove", "INFERLIST_REMOVE", LIST, AMP_INFER, false, 0},
-    {NULL, "GRAYLIST_ADD", LIST, AMP_INFER, true, 0},
-    {NULL, "GRAYLIST_REMOVE", LIST, AMP_INFER, false, 0},
-    {"denylist-add", "DENYLIST_ADD", LIST, AMP_DENY, true, 0},
-    {"denylist-remove", "DENYLIST_REMOVE", LIST, AMP_DENY, false, 0},
-    {NULL, "BLACKLIST_ADD", LIST, AMP_DENY, true, 0},
-    {NULL, "BLACKLIST_REMOVE", LIST, AMP_DENY, false, 0},
-    {"clearlist-add", "CLEARLIST_ADD", LIST, AMP_CLEAR, true, 0},
-    {"clearlist-remove", "CLEARLIST_REMOVE", LIST, AMP_CLEAR, false, 0},
-    {"level", "LEVEL", LEVEL, AMP_NONE, false, 0},
-    {"ignore-performance", "IGNORE_PERFORMANCE", SWITCH, AMP_NONE, false,
-     offsetof(TfSettings, ignore_performance)},
-    {"simulate-gpu", "SIMULATE_GPU", SWITCH, AMP_NONE, false, offsetof(TfSettings, simulate_gpu)},
-    {"emulate-fp16", "EMULATE_FP16", SWITCH, AMP_NONE, false, offsetof(TfSettings, emulate)},
-    {"min-graph-nodes", NULL, COUNT, AMP_NONE, false, offsetof(TfSettings, min_nodes)},
+    EDIT("allowlist-add", AMP_ALLOW, true, "ALLOWLIST_ADD", "WHITELIST_ADD"),
+    EDIT("allowlist-remove", AMP_ALLOW, false, "ALLOWLIST_REMOVE", "WHITELIST_REMOVE"),
+    EDIT("inferlist-add", AMP_INFER, true, "INFERLIST_ADD", "GRAYLIST_ADD"),
+    EDIT("inferlist-remove", AMP_INFER, false, "INFERLIST_REMOVE", "GRAYLIST_REMOVE"),
+    EDIT("denylist-add", AMP_DENY, true, "DENYLIST_ADD", "BLACKLIST_ADD"),
+    EDIT("denylist-remove", AMP_DENY, false, "DENYLIST_REMOVE", "BLACKLIST_REMOVE"),
+    EDIT("clearlist-add", AMP_CLEAR, true, "CLEARLIST_ADD"),
+    EDIT("clearlist-remove", AMP_CLEAR, false, "CLEARLIST_REMOVE"),
+    FIELD("level", "LEVEL", LEVEL, level),
+    FIELD("ignore-performance", "IGNORE_PERFORMANCE", SWITCH, ignore_performance),
+    FIELD("simulate-gpu", "SIMULATE_GPU", SWITCH, simulate_gpu),
+    FIELD("emulate-fp16", "EMULATE_FP16", SWITCH, emulate),
+    FIELD("min-graph-nodes", NULL, COUNT, min_nodes),
 };
+#undef EDIT
+#undef FIELD
 enum { N_KEYS = sizeof keys / sizeof keys[0] };
 
 /* ---- values ---- */
@@ -85,7 +84,7 @@ static bool setting_apply(Arena *arena, TfSettings *out, const Key *key, const c
     arena_push(arena, out->edit, out->n_edits, out->cap_edits, edit);
     return true;
   case LEVEL:
-    return level_parse(value, &out->level);
+    return level_parse(value, field);
   case SWITCH:
     return switch_parse(value, field);
   case COUNT:
@@ -105,7 +104,7 @@ static char *trim(char *text) {
 
 static const Key *key_find(const char *name) {
   for (int i = 0; i < N_KEYS; i++)
-    if (keys[i].key && !strcmp(keys[i].key, name))
+    if (!strcmp(keys[i].key, name))
       return &keys[i];
   return NULL;
 }
@@ -142,27 +141,35 @@ static void file_apply(Arena *arena, TfSettings *out, const char *path, Diag *di
 
 /* ---- environment and flags ---- */
 
-static bool wrong_value(const char *what, const char *takes, const char *value) {
-  fprintf(stderr, "ampcc: %s takes %s, not `%s`\n", what, takes, value);
+/* A list takes anything. */
+static bool wrong_value(const char *what, const Key *key, const char *value) {
+  static const char *const takes[] = {
+      [LEVEL] = "TENSOR_CORES_ONLY, UNSAFE_FORCE_ALL or TREAT_INFER_AS_DENY",
+      [SWITCH] = "0, 1, true or false",
+      [COUNT] = "a number from -1 on",
+  };
+  fprintf(stderr, "ampcc-tf: %s takes %s, not `%s`\n", what, takes[key->kind], value);
   return false;
 }
 
-static void say(const Options *options, const char *name, const char *value, bool has_effect) {
-  if (!options->text[OPT_quiet])
-    fprintf(stderr, "ampcc: note: the environment says %s=%s%s\n", name, value,
+static void say(const TfOptions *options, const char *name, const char *value, bool has_effect) {
+  if (!options->text[TF_OPT_quiet])
+    fprintf(stderr, "ampcc-tf: note: the environment says %s=%s%s\n", name, value,
             has_effect ? "" : ", which has no effect");
 }
 
-static bool env_apply(Arena *arena, TfSettings *out, const Options *options) {
-  for (int i = 0; i < N_KEYS; i++) {
-    const Key *key = &keys[i];
-    const char *name = key->env ? arena_printf(arena, PREFIX "%s", key->env) : NULL;
+/* All new names count before all old ones, as in TensorFlow. */
+static bool env_apply(Arena *arena, TfSettings *out, const TfOptions *options) {
+  for (int i = 0; i < 2 * N_KEYS; i++) {
+    const Key *key = &keys[i % N_KEYS];
+    const char *env = key->env[i / N_KEYS];
+    const char *name = env ? arena_printf(arena, PREFIX "%s", env) : NULL;
     const char *value = name ? getenv(name) : NULL;
     if (!value || !*value)
       continue;
     bool good = setting_apply(arena, out, key, value);
-    if (!good && key->kind != LEVEL)
-      return wrong_value(name, "0, 1, true or false", value);
+    if (!good && key->kind != LEVEL) /* TensorFlow takes any text for it and does nothing */
+      return wrong_value(name, key, value);
     say(options, name, value, good);
   }
   if (getenv(PREFIX "LOG_PATH"))
@@ -171,47 +178,51 @@ static bool env_apply(Arena *arena, TfSettings *out, const Options *options) {
 }
 
 /* The option called `--amp-KEY`. */
-static const char *flag_value(const Options *options, const char *key) {
-  for (int i = 0; i < OPTION_COUNT; i++) {
-    const char *flag = option_info[i].flag;
+static const char *flag_value(const TfOptions *options, const char *key) {
+  for (int i = 0; i < TF_OPTION_COUNT; i++) {
+    const char *flag = tf_option_table.option[i].flag;
     if (!strncmp(flag, "amp-", 4) && !strcmp(flag + 4, key))
       return options->text[i];
   }
   BUG("no option is called --amp-%s", key);
 }
 
-static bool flags_apply(Arena *arena, TfSettings *out, const Options *options) {
+static bool flags_apply(Arena *arena, TfSettings *out, const TfOptions *options) {
   for (int i = 0; i < N_KEYS; i++) {
-    const char *value = keys[i].key ? flag_value(options, keys[i].key) : NULL;
+    const char *value = flag_value(options, keys[i].key);
     if (value && !setting_apply(arena, out, &keys[i], value))
-      return wrong_value(arena_printf(arena, "--amp-%s", keys[i].key),
-                         keys[i].kind == LEVEL
-                             ? "TENSOR_CORES_ONLY, UNSAFE_FORCE_ALL or TREAT_INFER_AS_DENY"
-                         : keys[i].kind == COUNT ? "a number from -1 on"
-                                                 : "0, 1, true or false",
-                         value);
+      return wrong_value(arena_printf(arena, "--amp-%s", keys[i].key), &keys[i], value);
   }
   return true;
 }
 
 /* ---- mode and machine ---- */
 
-static bool read_mode(TfSettings *out, const Options *options) {
+/* A value that --help does not list; false. */
+static bool wrong(TfOptionId id, const char *text) {
+  return option_wrong_value(&tf_option_table, id, text);
+}
+
+static bool read_mode(TfSettings *out, const TfOptions *options) {
   static const char *const word[] = {"cuda", "bf16", "cpu", "fp16-cpu"};
-  const char *dtype = options->text[OPT_dtype], *mode = options->text[OPT_amp_mode];
+  const char *dtype = options->text[TF_OPT_dtype], *mode = options->text[TF_OPT_amp_mode];
   bool bf16 = dtype && !strcmp(dtype, "bf16");
-  if (dtype && !strcmp(dtype, "fp32"))
-    return wrong_value("--dtype", "fp16 or bf16 for a GraphDef", dtype);
+  if (dtype && !bf16 && strcmp(dtype, "fp16") != 0)
+    return wrong(TF_OPT_dtype, dtype);
   out->mode = bf16 ? TF_BF16 : TF_CUDA;
   if (!mode)
     return true;
-  for (int i = 0; i < 4; i++)
-    if (!strcmp(mode, word[i])) {
-      out->mode = (TfMode)i;
-      bool fits = !dtype || bf16 == (out->mode == TF_BF16);
-      return fits || wrong_value("--amp-mode", "a mode of that --dtype", mode);
-    }
-  return wrong_value("--amp-mode", option_info[OPT_amp_mode].argument, mode);
+  int i = 0;
+  while (i < 4 && strcmp(mode, word[i]) != 0)
+    i++;
+  if (i == 4)
+    return wrong(TF_OPT_amp_mode, mode);
+  out->mode = (TfMode)i;
+  if (dtype && bf16 != (out->mode == TF_BF16)) {
+    fprintf(stderr, "ampcc-tf: --amp-mode=%s does not go with --dtype=%s\n", mode, dtype);
+    return false;
+  }
+  return true;
 }
 
 /* "8.0", "gfx908", "none" */
@@ -228,23 +239,23 @@ static bool read_arch(TfSettings *out, const char *text) {
   return !out->gpu || (isdigit((unsigned char)*text) && !*end);
 }
 
-static bool read_number(const Options *options, OptionId id, const char *flag, int *out) {
+static bool read_number(const TfOptions *options, TfOptionId id, int *out) {
   const char *text = options->text[id];
-  return !text || int_parse(text, 0, out) || wrong_value(flag, "a number", text);
+  return !text || int_parse(text, 0, out) || wrong(id, text);
 }
 
 /* A GPU is there by default only where the mode is for GPUs: what has no device of its own would be
  * placed on it, away from the CPU modes. */
-static bool read_machine(TfSettings *out, const Options *options) {
-  const char *arch = options->text[OPT_gpu_arch];
+static bool read_machine(TfSettings *out, const TfOptions *options) {
+  const char *arch = options->text[TF_OPT_gpu_arch];
   if (!arch)
     arch = out->mode == TF_CUDA ? "8.0" : "none";
   if (!read_arch(out, arch))
-    return wrong_value("--gpu-arch", option_info[OPT_gpu_arch].argument, arch);
+    return wrong(TF_OPT_gpu_arch, arch);
   out->cuda = out->rocm ? 0 : 11050;
   out->cudnn = out->rocm ? 0 : 8302;
-  return read_number(options, OPT_cuda_version, "--cuda-version", &out->cuda) &&
-         read_number(options, OPT_cudnn_version, "--cudnn-version", &out->cudnn);
+  return read_number(options, TF_OPT_cuda_version, &out->cuda) &&
+         read_number(options, TF_OPT_cudnn_version, &out->cudnn);
 }
 
 static void read_fetch(Arena *arena, TfSettings *out, const char *text) {
@@ -253,12 +264,22 @@ static void read_fetch(Arena *arena, TfSettings *out, const char *text) {
     arena_push(arena, out->fetch, out->n_fetch, cap, name);
 }
 
-bool tf_settings_read(Arena *arena, const Options *options, TfSettings *out, Diag *diag) {
-  *out = (TfSettings){.version = options->tf_version, .emulate = true, .min_nodes = 4};
+bool tf_settings_read(Arena *arena, const TfOptions *options, TfSettings *out, Diag *diag) {
+  *out = (TfSettings){.version = options->version, .emulate = true, .min_nodes = 4};
   if (!read_mode(out, options) || !read_machine(out, options))
     return false;
-  read_fetch(arena, out, options->text[OPT_fetch]);
-  if (options->text[OPT_amp_lists])
-    file_apply(arena, out, options->text[OPT_amp_lists], diag);
+  read_fetch(arena, out, options->text[TF_OPT_fetch]);
+  if (options->text[TF_OPT_amp_lists])
+    file_apply(arena, out, options->text[TF_OPT_amp_lists], diag);
   return env_apply(arena, out, options) && flags_apply(arena, out, options);
+}
+
+void tf_settings_help(FILE *out) {
+  fputs("\nenvironment: " PREFIX " followed by\n", out);
+  for (int i = 0; i < 2 * N_KEYS; i++) {
+    const Key *key = &keys[i % N_KEYS];
+    const char *env = key->env[i / N_KEYS];
+    if (env)
+      fprintf(out, "  %-27s as --amp-%s%s\n", env, key->key, i < N_KEYS ? "" : " (old name)");
+  }
 }

@@ -3,7 +3,8 @@
 #ifndef AMPCC_FRONTEND_TF_SETTINGS_H
 #define AMPCC_FRONTEND_TF_SETTINGS_H
 
-#include "frontend/options.h"
+#include "frontend/tf/options.h"
+#include "ir/ir.h"
 
 typedef enum TfMode {
   TF_CUDA,     /* f16 on GPUs                                */
@@ -43,5 +44,8 @@ typedef struct TfSettings {
 
 /* False after one line on stderr: the command line or the environment is wrong. Mistakes in the
  * file go through diag. */
-bool tf_settings_read(Arena *arena, const Options *options, TfSettings *out, Diag *diag);
+bool tf_settings_read(Arena *arena, const TfOptions *options, TfSettings *out, Diag *diag);
+/* The environment variables that count, for --help. */
+void tf_settings_help(FILE *out);
+
 #endif

@@ -1,4 +1,4 @@
-/* How ampcc and ampcc-zoo end. Programs that ampcc makes have a table of their own
+/* How ampcc, ampcc-tf and ampcc-zoo end. Programs that ampcc makes have a table of their own
  * (runtime/amprt.h). */
 #ifndef AMPCC_IR_BASE_EXIT_H
 #define AMPCC_IR_BASE_EXIT_H

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds ampcc to TensorFlow's own pass, and our expectations with it. By hand, in an environment with the pip package
+"""Holds ampcc-tf to TensorFlow's own pass, and our expectations with it. By hand, in an environment with the pip package
 `tensorflow` of one of the versions in RUNS (2.21.0 and 2.15.1 were used); skips (77) without.
 
-    against_tensorflow.py AMPCC cases FILE.cases..     TensorFlow against what the files say
-    against_tensorflow.py AMPCC random N [SEED]        ampcc against TensorFlow on N random graphs, every run of RUNS that
+    against_tensorflow.py AMPCC_TF cases FILE.cases..     TensorFlow against what the files say
+    against_tensorflow.py AMPCC_TF random N [SEED]        ampcc-tf against TensorFlow on N random graphs, every run of RUNS that
                                                        this version can do; a difference is cut down and printed as a case
 
 IGNORE_PERFORMANCE is read once per process: cases that set it run if the environment does."""
@@ -45,11 +45,11 @@ def ask_tensorflow(case, run):
     return {"failed": "aborted"} if status else json.loads(text)
 
 
-def ask_ampcc(ampcc, case, run):
+def ask_ampcc(ampcc_tf, case, run):
     with tempfile.NamedTemporaryFile("w", suffix=".pbtxt") as file:
         file.write(cases.graph_text(case))
         file.flush()
-        done = subprocess.run([ampcc, file.name, *check.flags_of(case, run)], capture_output=True, text=True)
+        done = subprocess.run([ampcc_tf, file.name, *check.flags_of(case, run)], capture_output=True, text=True)
     if done.returncode:
         return {"failed": f"exit status {done.returncode}: {done.stderr}"}
     record = json.loads(done.stdout)
@@ -81,17 +81,17 @@ def check_cases(paths):
     return bad
 
 
-# ---- ampcc against TensorFlow ----
+# ---- ampcc-tf against TensorFlow ----
 
-def difference(ampcc, case, run):
-    """None, or how ampcc differs; "" if TensorFlow has no answer."""
+def difference(ampcc_tf, case, run):
+    """None, or how ampcc-tf differs; "" if TensorFlow has no answer."""
     want = ask_tensorflow(case, run)
     if any(text in want["failed"] for text in ("aborted", "Failed to import", "not registered", "std::", "bad_alloc")):
         return ""
-    got = ask_ampcc(ampcc, case, run)
+    got = ask_ampcc(ampcc_tf, case, run)
     if want["failed"] or got["failed"]:
         same = want["failed"] and want["failed"].split(": ")[-1].split(" for ")[0][:40] in got["failed"]
-        return None if same else f"failed: TensorFlow `{want['failed']}`, ampcc `{got['failed']}`"
+        return None if same else f"failed: TensorFlow `{want['failed']}`, ampcc-tf `{got['failed']}`"
     casts = [cases.Cast(**cast) for cast in want["casts"]]
     lines = check.compare(run, cases.Want(want["converted"], want["renamed"], casts, want["log"], "", ""), got)
     return "\n".join(lines) or None
@@ -131,7 +131,7 @@ def copy(case):
     return twin
 
 
-def shrink(ampcc, case, run):
+def shrink(ampcc_tf, case, run):
     """The case with as few nodes as still differ."""
     again = True
     while again:
@@ -139,7 +139,7 @@ def shrink(ampcc, case, run):
         for name in list(case.nodes):
             for cut in (without, bypassed):
                 smaller = cut(case, name) if name in case.nodes else None
-                if smaller and len(smaller.nodes) < len(case.nodes) and difference(ampcc, smaller, run):
+                if smaller and len(smaller.nodes) < len(case.nodes) and difference(ampcc_tf, smaller, run):
                     case, again = smaller, True
                     break
     return case
@@ -158,7 +158,7 @@ def case_text(case, run):
     return "\n".join(lines)
 
 
-def check_random(ampcc, n, seed, first=0):
+def check_random(ampcc_tf, n, seed, first=0):
     import random_graphs
     ops, bad, count, no_answer = random_graphs.usable(), 0, 0, 0
     for number in range(first, first + n):
@@ -168,19 +168,19 @@ def check_random(ampcc, n, seed, first=0):
             if cases.RUNS[run][1] == "cpu" and not case.ordered:
                 continue
             count += 1
-            found = difference(ampcc, case, run)
+            found = difference(ampcc_tf, case, run)
             no_answer += found == ""
             if found:
                 bad += 1
-                small = shrink(ampcc, case, run)
-                print(f"graph {number} of seed {seed}, run {run}:", case_text(small, run), difference(ampcc, small, run),
+                small = shrink(ampcc_tf, case, run)
+                print(f"graph {number} of seed {seed}, run {run}:", case_text(small, run), difference(ampcc_tf, small, run),
                       sep="\n", end="\n\n", flush=True)
     print(f"TensorFlow {VERSION}: {count} runs of {n} graphs, {bad} differ, {no_answer} without an answer of TensorFlow's")
     return bad
 
 
-def main(ampcc, what, *args):
-    bad = check_cases(args) if what == "cases" else check_random(ampcc, int(args[0]), int((args[1:] or ["1"])[0]))
+def main(ampcc_tf, what, *args):
+    bad = check_cases(args) if what == "cases" else check_random(ampcc_tf, int(args[0]), int((args[1:] or ["1"])[0]))
     return 1 if bad else 0
 
 

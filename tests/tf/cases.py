@@ -17,7 +17,7 @@
         nothing                 the log is "No allowlist ops found, nothing to do"
         skipped TEXT            the pass does not even look at the graph; TEXT is what the log says
         failed TEXT             the pass failed with this text and left the graph as it was
-        rejected TEXT           our own limits: ampcc reports this error
+        rejected TEXT           our own limits: ampcc-tf reports this error
 
 Without nothing, skipped and failed the log is "Converted ..", with numbers counted from the other lines."""
 import collections, re

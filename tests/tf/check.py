@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check.py AMPCC [--short] FILE.cases..: holds ampcc's report on each case (form: cases.py) to what the case expects;
+"""check.py AMPCC_TF [--short] FILE.cases..: holds ampcc-tf's report on each case (form: cases.py) to what the case expects;
 with --short in the first run of each `want` alone."""
 import json, re, subprocess, sys, tempfile
 
@@ -46,11 +46,11 @@ def compare(run, want, got):
     return lines
 
 
-def check(ampcc, case, run, want):
+def check(ampcc_tf, case, run, want):
     with tempfile.NamedTemporaryFile("w", suffix=".pbtxt") as file:
         file.write(cases.graph_text(case))
         file.flush()
-        got = subprocess.run([ampcc, file.name, *flags_of(case, run)], capture_output=True, text=True, timeout=60)
+        got = subprocess.run([ampcc_tf, file.name, *flags_of(case, run)], capture_output=True, text=True, timeout=60)
     if want.rejected:
         bad = got.returncode not in (1, 2) or want.rejected not in got.stderr
         return [f"expected to be rejected with: {want.rejected}\n{got.stderr}"] if bad else []
@@ -62,7 +62,7 @@ def check(ampcc, case, run, want):
     return lines
 
 
-def main(ampcc, *args):
+def main(ampcc_tf, *args):
     failed = total = 0
     for path in args:
         for case in cases.read(path) if path != "--short" else []:
@@ -70,7 +70,7 @@ def main(ampcc, *args):
                 del want["runs"][1:]
             for run, want in cases.runs(case):
                 total += 1
-                if bad := check(ampcc, case, run, want):
+                if bad := check(ampcc_tf, case, run, want):
                     failed += 1
                     print(f"FAIL {case.place}: {case.name}, run {run}:", *bad, sep="\n  ")
     print(f"{total - failed} of {total} runs as TensorFlow")

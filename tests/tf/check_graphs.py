@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_graphs.py AMPCC: TensorFlow's Python tests of the pass, as graphs.txt has them."""
+"""check_graphs.py AMPCC_TF: TensorFlow's Python tests of the pass, as graphs.txt has them."""
 import json, pathlib, re, subprocess, sys
 
 import cases
@@ -8,19 +8,19 @@ HERE = pathlib.Path(__file__).resolve().parent
 FETCHES = "out0", "out1", "out2"
 
 
-def report(ampcc, name, run):
+def report(ampcc_tf, name, run):
     version, mode, low = cases.RUNS[run]
     file = HERE / "graphs" / f"{name}.pb"
     fetch = [f for f in FETCHES if f"\n\x04{f}".encode() in file.read_bytes()]
     flags = [f"--amp-compat=tf:{version}", f"--amp-mode={mode}", f"--dtype={'bf16' if low == 'bf16' else 'fp16'}",
              "--tf-amp-report=json", "--amp-min-graph-nodes=-1", "--fetch=" + ",".join(fetch)]
-    done = subprocess.run([ampcc, file, *flags], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([ampcc_tf, file, *flags], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), low
 
 
-def check(ampcc, name, run, counts, words):
-    got, low = report(ampcc, name, run)
+def check(ampcc_tf, name, run, counts, words):
+    got, low = report(ampcc_tf, name, run)
     bad = [word for word in words if (word.lstrip("-") in got["converted"]) == (word[0] == "-")]
     found = tuple(sum(cast["to"] == to for cast in got["casts"]) for to in (low, "f32"))
     if counts and found != counts:
@@ -28,7 +28,7 @@ def check(ampcc, name, run, counts, words):
     return bad
 
 
-def main(ampcc):
+def main(ampcc_tf):
     failed = 0
     for line in open(HERE / "graphs.txt"):
         if not line.strip() or line[0] == "#":
@@ -36,7 +36,7 @@ def main(ampcc):
         name, runs, counts, words = re.fullmatch(r"(\S+) ([^:]*): (?:casts (\d+ \d+)  )?(.*)\n", line).groups()
         counts = counts and tuple(map(int, counts.split()))
         for run in runs.split():
-            if bad := check(ampcc, name, run, counts, words.split()):
+            if bad := check(ampcc_tf, name, run, counts, words.split()):
                 failed += 1
                 print(f"FAIL {name}, run {run}: {bad}")
     return 1 if failed else 0

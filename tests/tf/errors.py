@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""errors.py AMPCC: what a GraphDef and its flags can have wrong: our own errors, TensorFlow's failures (the graph
+"""errors.py AMPCC_TF AMPCC: what a GraphDef and its flags can have wrong: our own errors, TensorFlow's failures (the graph
 stays as it was), notes."""
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 from wire import attr, field, matmul_graph, node
 
-AMPCC = os.path.abspath(sys.argv[1])
+AMPCC_TF, AMPCC = map(os.path.abspath, sys.argv[1:])
 GOOD = matmul_graph()
 TEXT = b"""node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
 node { name: "y" op: "MatMul" input: ["x", "x"] attr { key: "T" value { type: DT_FLOAT } } }
@@ -19,7 +20,7 @@ failed = []
 
 
 def run(graph, *flags, compat="--amp-compat=tf", **env):
-    args = [AMPCC, "-", "--tf-amp-report=json", "--amp-min-graph-nodes=-1", compat, *flags]
+    args = [AMPCC_TF, "-", "--tf-amp-report=json", "--amp-min-graph-nodes=-1", compat, *flags]
     done = subprocess.run([a for a in args if a], input=graph, capture_output=True, env={**os.environ, **env})
     return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
 
@@ -36,7 +37,7 @@ def fails(text, graph, *flags, **more):
     expect(0, "graph optimizer FAILED: " + text, graph, *flags, **more)
     expect(0, '"converted": {},', graph, *flags, **more)
     expect(1, "error: ", graph, "-Werror=tf-pass", *flags, **more)
-    out = subprocess.run([AMPCC, "-", "--emit=graphdef", "--amp-compat=tf", "-q", "--amp-min-graph-nodes=-1", *flags],
+    out = subprocess.run([AMPCC_TF, "-", "--emit=graphdef", "--amp-compat=tf", "-q", "--amp-min-graph-nodes=-1", *flags],
                          input=graph, capture_output=True).stdout
     if not graph.startswith(b"node") and out != graph:
         failed.append("unchanged: " + text)
@@ -70,24 +71,57 @@ def files():
 
 
 def usage():
-    expect(2, "give --amp-compat=tf", GOOD, compat="")
+    expect(0, "Converted 1/2", GOOD, compat="")
     for version in ("tf:2.16", "tf:1.15", "tf:", "torch", "tf:2.19.x"):
         expect(2, "--amp-compat takes tf or tf:VERSION", GOOD, compat="--amp-compat=" + version)
     expect(0, "Converted 1/2", GOOD, compat="--amp-compat=tf:2.20.0")
-    for flag, text in [("--dtype=fp32", "--dtype takes fp16 or bf16 for a GraphDef"), ("--amp-mode=mkl", "--amp-mode takes"),
+    for flag, text in [("--dtype=fp32", "--dtype takes fp16|bf16, not `fp32`"), ("--amp-mode=mkl", "--amp-mode takes"),
                        ("--amp-level=ALL", "--amp-level takes"), ("--gpu-arch=fast", "--gpu-arch takes"),
-                       ("--cuda-version=x", "--cuda-version takes a number"), ("--cudnn-version=-1", "--cudnn-version takes"),
+                       ("--cuda-version=x", "--cuda-version takes N, not `x`"), ("--cudnn-version=-1", "--cudnn-version takes"),
                        ("--amp-emulate-fp16=maybe", "--amp-emulate-fp16 takes 0, 1"), ("--amp-min-graph-nodes=-2", "takes a number"),
                        ("--amp-simulate-gpu=2", "--amp-simulate-gpu takes"), ("--tf-amp-report=text", "--tf-amp-report takes json")]:
         expect(2, text, GOOD, flag)
-    expect(2, "--amp-mode takes a mode of that --dtype", GOOD, "--amp-mode=cuda", "--dtype=bf16")
+    expect(2, "--amp-mode=cuda does not go with --dtype=bf16", GOOD, "--amp-mode=cuda", "--dtype=bf16")
     expect(1, "error[E223]: --fetch: no node is called `nope`", GOOD, "--fetch=y,nope")
     for flag in ("--passes=dce", "--loss-scale=2", "--target=cpu", "--time-report", "--cc=gcc", "--batch-size=2"):
-        expect(2, flag.split("=")[0] + " is for models, not for GraphDefs", GOOD, flag)
-    expect(2, "--tf-amp-report goes with --emit=graphdef alone", GOOD, "--emit=ir")
-    alone = subprocess.run([AMPCC, "mlp.pb", "--amp-level=UNSAFE_FORCE_ALL", "--amp-compat=tf"], capture_output=True, text=True)
-    if alone.returncode != 2 or "--amp-level is for GraphDefs" not in alone.stderr:
-        failed.append("for GraphDefs")
+        expect(2, flag.split("=")[0] + " is an option of ampcc, which compiles models", GOOD, flag)
+    expect(2, "--emit takes graphdef, not `ir`", GOOD, "--emit=ir")
+    expect(2, "unknown warning `loss`; see --help", GOOD, "-Wloss")
+    expect(2, "one model at a time: `-`, `x.pb`", GOOD, "x.pb")
+
+
+def help_text():
+    """Every option and every variable of TensorFlow's that counts."""
+    text = subprocess.run([AMPCC_TF, "--help"], capture_output=True, text=True).stdout
+    wanted = ["--amp-compat=tf[:VERSION]", "--fetch=A,B", "--amp-denylist-remove=A,B", "tf-pass", "tf-type", PREFIX]
+    wanted += [name + "LIST_" + do for name in ("WHITE", "GRAY", "BLACK", "CLEAR") for do in ("ADD", "REMOVE")]
+    failed.extend("--help: " + word for word in wanted + ["LEVEL", "SIMULATE_GPU"] if word not in text)
+    readme = (pathlib.Path(__file__).parents[2] / "frontend" / "tf" / "README.md").read_text()
+    named = set(re.findall(r"`--([a-z0-9-]+)", readme)) | set(re.findall(r"`([A-Z]+_[A-Z_]+)`", readme))
+    have = set(re.findall(r"^  (?:-., )?--([a-z0-9-]+)", text, re.M)) | set(re.findall(r"^  ([A-Z]+_[A-Z_]+) ", text, re.M))
+    named -= {"LOG_PATH", PREFIX, "amp-"}  # without effect; what others begin with
+    failed.extend("frontend/tf/README.md against --help: " + word for word in sorted(have ^ named))
+    if "  GRAYLIST_REMOVE             as --amp-inferlist-remove (old name)\n" not in text or "learning-rate" in text:
+        failed.append("--help: " + text)
+
+
+def ampcc_says():
+    """ampcc, given a GraphDef or an option of ampcc-tf, names ampcc-tf."""
+    for args, graph, status, text in [
+        ("-", GOOD, 1, "<stdin>: error[E201]: this is a TensorFlow GraphDef: ampcc-tf rewrites it"),
+        ("-", TEXT, 1, "<stdin>: error[E201]: this is a TensorFlow GraphDef"),
+        ("-", b"# by hand\nnode: {\n  # x\n  name : 'x' }", 1, "this is a TensorFlow GraphDef"),
+        ("-", b"node { op: 'relu' }", 1, "E202"), ("-", b"\n", 1, "E202"), ("-", b"\x0a\x02\x08\x01", 1, "no ModelDef"),
+        ("- --tf_amp_report=json", GOOD, 2, "--tf-amp-report is an option of ampcc-tf, which rewrites TensorFlow's GraphDefs"),
+        ("- --amp-level=UNSAFE_FORCE_ALL", GOOD, 2, "--amp-level is an option of ampcc-tf"),
+        ("- --emit=graphdef", GOOD, 2, "--emit=graphdef is an option of ampcc-tf"),
+    ]:
+        done = subprocess.run([AMPCC, *args.split()], input=graph, capture_output=True)
+        if done.returncode != status or text not in done.stderr.decode():
+            failed.append(text)
+            print("FAILED: ampcc", args, graph, done)
+    if "tf-pass" in subprocess.run([AMPCC, "--help"], capture_output=True, text=True).stdout:
+        failed.append("ampcc lists warnings of ampcc-tf")
 
 
 def environment():
@@ -96,6 +130,7 @@ def environment():
     expect(0, "No allowlist ops found", GOOD, **allow)
     expect(0, "No allowlist ops found", GOOD, **{PREFIX + "WHITELIST_REMOVE": "MatMul"})
     expect(0, "Converted 1/2", GOOD, "--amp-allowlist-add=MatMul", **allow)
+    expect(0, "Converted 1/2", GOOD, **{PREFIX + "ALLOWLIST_REMOVE": "MatMul", PREFIX + "WHITELIST_ADD": "MatMul"})
     expect(0, "which has no effect", GOOD, **{PREFIX + "LEVEL": "EVERYTHING"})
     expect(0, "LOG_PATH=/tmp, which has no effect", GOOD, **{PREFIX + "LOG_PATH": "/tmp"})
     expect(2, "SIMULATE_GPU takes 0, 1, true or false, not `yes`", GOOD, **{PREFIX + "SIMULATE_GPU": "yes"})
@@ -176,6 +211,8 @@ def unknown():
         failed.append("a function is no unknown op")
 
 
-for part in (files, usage, environment, lists, failures, forced, unknown):
+for part in (files, usage, help_text, ampcc_says, environment, lists, failures, forced, unknown):
     part()
+for line in failed:
+    print("FAILED:", line)
 sys.exit(1 if failed else 0)

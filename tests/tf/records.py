@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""records.py AMPCC DATA: DATA/amp-tf holds what TensorFlow's own pass did to four training graphs, with three
-versions and types; ampcc's report must be the same text. Skips (77) where DATA is absent."""
+"""records.py AMPCC_TF DATA: DATA/amp-tf holds what TensorFlow's own pass did to four training graphs, with three
+versions and types; ampcc-tf's report must be the same text. Skips (77) where DATA is absent."""
 import json
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ def recorded(text, key):
     return [line[1:] for line in block if not line.startswith(other)]
 
 
-def main(ampcc, data):
+def main(ampcc_tf, data):
     folder, failed = pathlib.Path(data) / "amp-tf", 0
     if not folder.is_dir():
         print("skipped: no", folder)
@@ -26,7 +26,7 @@ def main(ampcc, data):
         text = file.read_text()
         record = json.loads(text)
         for key, (compat, dtype) in RUNS.items():
-            run = subprocess.run([ampcc, folder / record["graph"], "--tf-amp-report=json", "--quiet",
+            run = subprocess.run([ampcc_tf, folder / record["graph"], "--tf-amp-report=json", "--quiet",
                                   "--amp-compat=" + compat, "--dtype=" + dtype, "--fetch=" + ",".join(record["fetch"])],
                                  capture_output=True, text=True)
             got, want = run.stdout.split("\n"), recorded(text, key)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""round_trip.py AMPCC DATA: a GraphDef that the pass leaves alone comes out as it went in, byte for byte, by way of
+"""round_trip.py AMPCC_TF DATA: a GraphDef that the pass leaves alone comes out as it went in, byte for byte, by way of
 the text form, too; a rewritten one reads back and loses nothing. Real graphs from DATA where it is present."""
 import pathlib
 import subprocess
@@ -12,8 +12,8 @@ failed = []
 KEEP = "--amp-min-graph-nodes=1000000"
 
 
-def rewrite(ampcc, source, target, *flags):
-    run = subprocess.run([ampcc, source, "-o", target, "--emit=graphdef", "--amp-compat=tf", "--quiet", *flags],
+def rewrite(ampcc_tf, source, target, *flags):
+    run = subprocess.run([ampcc_tf, source, "-o", target, "--emit=graphdef", "--amp-compat=tf", "--quiet", *flags],
                          capture_output=True, text=True)
     if run.returncode:
         failed.append(source)
@@ -22,7 +22,7 @@ def rewrite(ampcc, source, target, *flags):
 
 
 def every_field():
-    """Fields of every kind, and of numbers that ampcc does not know, in each message."""
+    """Fields of every kind, and of numbers that ampcc-tf does not know, in each message."""
     tensor = field(1, 1) + field(2, field(2, field(1, 2 ** 64 - 1))) + field(4, b"\0\xff") + field(5, b"\0\0\x80\x3f")
     attrs = [attr("_s", field(2, b"\xff\0")), attr("_i", field(3, 2 ** 64 - 5)), attr("_f", b"\x25\0\0\xc0\x7f"),
              attr("_b", field(5, 0)), attr("_shape", field(7, field(3, 1))), attr("_tensor", field(8, tensor)),
@@ -33,28 +33,28 @@ def every_field():
     return matmul_graph() + field(1, inner) + field(2, field(1, field(1, field(1, "f")))) + field(4, field(1, 27)) + unknown
 
 
-def main(ampcc, data):
+def main(ampcc_tf, data):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         own, text, out = folder / "own.pb", folder / "out.pbtxt", folder / "out.pb"
         own.write_bytes(every_field())
-        if rewrite(ampcc, own, out, KEEP) != own.read_bytes():
+        if rewrite(ampcc_tf, own, out, KEEP) != own.read_bytes():
             failed.append("every field")
-        if b"# field 99 is not known here: 5 bytes left out" not in rewrite(ampcc, own, text, KEEP):
+        if b"# field 99 is not known here: 5 bytes left out" not in rewrite(ampcc_tf, own, text, KEEP):
             failed.append("text says what it cannot keep")
-        low = rewrite(ampcc, own, out, "--amp-min-graph-nodes=-1")
+        low = rewrite(ampcc_tf, own, out, "--amp-min-graph-nodes=-1")
         if field(99, "kept") not in low or b"x-0-CastToFp16-0-AutoMixedPrecision" not in low or b"\x25\0\0\xc0\x7f" not in low:
             failed.append("rewritten")
         graphs = [*pathlib.Path(data).glob("amp-tf/*.pb"), *pathlib.Path(data).glob("graphdef/*.pb"),
                   *pathlib.Path(data).glob("graphdef/*/*/expected_graph")]
         for graph in sorted(graphs):
-            same = rewrite(ampcc, graph, out, KEEP)
-            rewrite(ampcc, graph, text, KEEP)
-            if not same == graph.read_bytes() == rewrite(ampcc, text, out, KEEP):
+            same = rewrite(ampcc_tf, graph, out, KEEP)
+            rewrite(ampcc_tf, graph, text, KEEP)
+            if not same == graph.read_bytes() == rewrite(ampcc_tf, text, out, KEEP):
                 failed.append(graph)
-            before = rewrite(ampcc, graph, out)
-            rewrite(ampcc, graph, text)
-            if not before or rewrite(ampcc, text, folder / "again.pb", KEEP) != before:
+            before = rewrite(ampcc_tf, graph, out)
+            rewrite(ampcc_tf, graph, text)
+            if not before or rewrite(ampcc_tf, text, folder / "again.pb", KEEP) != before:
                 failed.append(("rewritten", graph))
     for name in failed:
         print("FAILED:", name)

@@ -60,7 +60,7 @@ def logged(call):
 
 
 def differences(before, after):
-    """What the pass changed: the record that ampcc's --tf-amp-report=json prints."""
+    """What the pass changed: the record that ampcc-tf's --tf-amp-report=json prints."""
     old = {node.name: node for node in before.node}
     converted, casts, renamed = {}, {}, {}
     for node in after.node:

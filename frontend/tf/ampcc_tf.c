@@ -1,5 +1,5 @@
-#include "frontend/tf/compat.h"
-
+/* ampcc-tf: a TensorFlow GraphDef in, the same as TensorFlow's mixed precision rewrites it out, or
+ * a report of that. */
 #include "frontend/load.h"
 #include "frontend/tf/graphdef.h"
 #include "frontend/tf/pass.h"
@@ -9,11 +9,12 @@
 #include "ir/base/output.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* One run over one file. */
 typedef struct Compat {
   Arena *arena;
-  const Options *options;
+  const TfOptions *options;
   const char *file;
   Diag *diag;
   TfSettings settings;
@@ -112,7 +113,7 @@ static void say(const Compat *c) {
     diag_warning(c->diag, here(c), WARN_TF_PASS, "%s", c->outcome.log);
   if (c->outcome.rewritten && c->settings.level == TF_UNSAFE_FORCE_ALL)
     warn_types(c);
-  if (c->options->text[OPT_quiet])
+  if (c->diag->quiet)
     return;
   note_edits(c);
   if (c->graph->reader) /* it was built */
@@ -137,11 +138,11 @@ static bool write_graph(const Compat *c) {
 }
 
 /* Alone it is the output; beside a graph it goes where the graph does not. */
-static bool write_report(const Compat *c, bool alone) {
+static bool write_report(const Compat *c) {
   Output out;
   bool free = strcmp(c->options->output, "-") != 0;
   const TfRewrite *rewrite = c->outcome.rewritten ? &c->outcome.rewrite : NULL;
-  if (!alone) {
+  if (c->options->graph) {
     tf_report(c->graph, rewrite, c->outcome.log, free ? stdout : stderr);
     return true;
   }
@@ -160,13 +161,13 @@ static int run(Compat *c) {
     return EXIT_INPUT;
   if (c->diag->n_errors)
     return EXIT_INPUT;
-  bool graph = c->options->text[OPT_emit] != NULL, report = c->options->text[OPT_tf_amp_report];
-  bool good = (!report || write_report(c, !graph)) && (!graph || write_graph(c));
+  const TfOptions *options = c->options;
+  bool good = (!options->report || write_report(c)) && (!options->graph || write_graph(c));
   return good ? 0 : EXIT_ENVIRONMENT;
 }
 
-int tf_compat(Arena *arena, const Options *options) {
-  Diag diag = {.out = stderr, .warn = options->warn};
+static int rewrite(Arena *arena, const TfOptions *options) {
+  Diag diag = {.out = stderr, .warn = options->warn, .quiet = options->text[TF_OPT_quiet] != NULL};
   const char *file = strcmp(options->model, "-") ? options->model : "<stdin>";
   Compat compat = {.arena = arena, .options = options, .file = file, .diag = &diag};
   if (!tf_settings_read(arena, options, &compat.settings, &diag))
@@ -175,4 +176,28 @@ int tf_compat(Arena *arena, const Options *options) {
   if (diag.n_errors > 1)
     fprintf(stderr, "%d errors\n", diag.n_errors);
   return status;
+}
+
+static void on_bug(void) {
+  output_abandon();
+  fputs("ampcc-tf: this is a bug of ampcc-tf. Please report it with the GraphDef.\n", stderr);
+  _exit(EXIT_BUG);
+}
+
+int main(int argc, char **argv) {
+  output_start("ampcc-tf");
+  Arena *arena = arena_new();
+  TfOptions options;
+  int status = 0;
+  bug_set_hook(on_bug);
+  if (!tf_options_parse(arena, argc, argv, &options))
+    status = EXIT_USAGE;
+  else if (options.text[TF_OPT_help])
+    tf_options_help(stdout);
+  else if (options.text[TF_OPT_version])
+    puts("ampcc-tf " AMPCC_VERSION);
+  else
+    status = rewrite(arena, &options);
+  arena_free(arena);
+  return output_finish(status);
 }

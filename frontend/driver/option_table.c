@@ -1,0 +1,200 @@
+#include "frontend/driver/option_table.h"
+
+#include "ir/base/nearest.h"
+
+#include <string.h>
+
+/* ---- help ---- */
+
+enum { HELP_COLUMN = 30 };
+
+static void help_line(FILE *out, char letter, const char *flag, const char *argument,
+                      const char *help) {
+  int n = letter ? fprintf(out, "  -%c, --%s", letter, flag) : fprintf(out, "  --%s", flag);
+  if (argument && *argument == '[')
+    n += fprintf(out, "[=%s", argument + 1);
+  else if (argument)
+    n += fprintf(out, "=%s", argument);
+  fprintf(out, "%*s%s", n < HELP_COLUMN ? HELP_COLUMN - n : 1, "", help);
+}
+
+static void help_warnings(const OptionTable *table, FILE *out) {
+  fputs("\nwarnings: -WNAME, -Wno-NAME, -Werror=NAME, -Wno-error=NAME; all for every one (*: on "
+        "unasked)\n",
+        out);
+  for (int i = 0; i < WARN_COUNT; i++) {
+    const WarnInfo *info = &warn_info[i];
+    if (table->warnings >> i & 1)
+      fprintf(out, "  %-*s%s%s\n", HELP_COLUMN - 2, info->name, info->meaning,
+              info->on ? " *" : "");
+  }
+}
+
+static void help_recipe(FILE *out) {
+  static const char *const argument[] = {
+      [RECIPE_STR] = "WORD", [RECIPE_INT] = "N", [RECIPE_FLOAT] = "X", [RECIPE_FLOATS] = "X,Y"};
+  fputs("\nrecipe: instead of the model's (*: may also be given to the program)\n", out);
+  for (int i = 0; i < n_recipe_fields; i++) {
+    const RecipeField *field = &recipe_field[i];
+    help_line(out, 0, field->flag, argument[field->kind], field->help);
+    fputs(field->when == RECIPE_RUN ? " *\n" : "\n", out);
+  }
+}
+
+void option_table_help(const OptionTable *table, FILE *out) {
+  for (int g = 0; g < table->n_groups; g++) {
+    fprintf(out, "\n%s\n", table->heading[g]);
+    for (int i = 0; i < table->n_options; i++) {
+      const OptionInfo *info = &table->option[i];
+      if (info->group != g)
+        continue;
+      help_line(out, info->letter, info->flag, info->argument, info->help);
+      fputc('\n', out);
+    }
+  }
+  help_warnings(table, out);
+  if (table->recipe)
+    help_recipe(out);
+}
+
+/* ---- parsing ---- */
+
+typedef struct Args {
+  Arena *arena;
+  const OptionTable *table;
+  int argc, at;
+  char **argv;
+  CommandLine *out;
+  Override *override;
+  int n_overrides, cap_overrides;
+} Args;
+
+bool option_wrong_value(const OptionTable *table, int option, const char *text) {
+  const OptionInfo *info = &table->option[option];
+  fprintf(stderr, "%s: --%s takes %s, not `%s`\n", table->program, info->flag, info->argument,
+          text);
+  return false;
+}
+
+/* "--batch_size=3" -> "batch-size"; *value is what follows `=`, or NULL. */
+static const char *flag_name(Args *args, const char *arg, const char **value) {
+  size_t n = strcspn(arg, "=");
+  char *name = arena_strdup(args->arena, arg, n);
+  *value = arg[n] ? arg + n + 1 : NULL;
+  for (char *c = name; *c; c++)
+    if (*c == '_')
+      *c = '-';
+  return name;
+}
+
+/* The value after `=`, or else the next argument. */
+static const char *take_value(Args *args, const char *flag, const char *value) {
+  if (!value && args->at + 1 < args->argc)
+    value = args->argv[++args->at];
+  if (!value)
+    fprintf(stderr, "%s: --%s needs a value\n", args->table->program, flag);
+  return value;
+}
+
+static bool unknown_option(Args *args, const char *name, const char *argument) {
+  const OptionTable *table = args->table;
+  const char *program = table->program;
+  for (const char *const *flag = table->foreign; *flag; flag++)
+    if (!strcmp(*flag, name)) {
+      fprintf(stderr, "%s: --%s is an option of %s\n", program, name, table->owner);
+      return false;
+    }
+  Nearest nearest = nearest_to(name);
+  for (int i = 0; i < table->n_options; i++)
+    nearest_try(&nearest, table->option[i].flag);
+  for (int i = 0; table->recipe && i < n_recipe_fields; i++)
+    nearest_try(&nearest, recipe_field[i].flag);
+  const char *hint = nearest_hint(args->arena, &nearest, "--");
+  fprintf(stderr, "%s: unknown option `%s`%s\n", program, argument, *hint ? hint : "; see --help");
+  return false;
+}
+
+/* -WNAME and the like: they add up, so none replaces another. */
+static bool parse_warning(Args *args, const char *text) {
+  const char *unknown = warn_set(&args->out->warn, text);
+  if (!unknown)
+    return true;
+  Nearest nearest = nearest_to(unknown);
+  for (int i = 0; i < WARN_COUNT; i++)
+    if (args->table->warnings >> i & 1)
+      nearest_try(&nearest, warn_info[i].name);
+  const char *hint = nearest_hint(args->arena, &nearest, "");
+  fprintf(stderr, "%s: unknown warning `%s`%s\n", args->table->program, unknown,
+          *hint ? hint : "; see --help");
+  return false;
+}
+
+static bool parse_option(Args *args, int option, const char *value) {
+  const OptionInfo *info = &args->table->option[option];
+  bool optional = info->argument && *info->argument == '[';
+  if (!info->argument && value) {
+    fprintf(stderr, "%s: --%s takes no value\n", args->table->program, info->flag);
+    return false;
+  }
+  if (info->argument && !optional)
+    value = take_value(args, info->flag, value);
+  else if (!value)
+    value = "";
+  args->out->text[option] = value;
+  return value && (option != args->table->warn || parse_warning(args, value));
+}
+
+static bool parse_long(Args *args, const char *arg) {
+  const char *value;
+  const char *name = flag_name(args, arg + 2, &value);
+  for (int i = 0; i < args->table->n_options; i++)
+    if (!strcmp(args->table->option[i].flag, name))
+      return parse_option(args, i, value);
+  const RecipeField *field = args->table->recipe ? recipe_find(name) : NULL;
+  if (!field || strcmp(field->flag, name))
+    return unknown_option(args, name, arg);
+  Override override = {field, take_value(args, name, value)};
+  if (override.text)
+    arena_push(args->arena, args->override, args->n_overrides, args->cap_overrides, override);
+  return override.text != NULL;
+}
+
+/* -o FILE, -oFILE, -v */
+static bool parse_short(Args *args, const char *arg) {
+  for (int i = 0; i < args->table->n_options; i++) {
+    const OptionInfo *info = &args->table->option[i];
+    if (info->letter == arg[1] && (!arg[2] || info->argument))
+      return parse_option(args, i, arg[2] ? arg + 2 : NULL);
+  }
+  return unknown_option(args, arg + 1, arg);
+}
+
+static bool parse_model(Args *args, const char *arg) {
+  if (args->out->model) {
+    fprintf(stderr, "%s: one model at a time: `%s`, `%s`\n", args->table->program, args->out->model,
+            arg);
+    return false;
+  }
+  args->out->model = arg;
+  return true;
+}
+
+bool command_line_parse(Arena *arena, const OptionTable *table, int argc, char **argv,
+                        CommandLine *out) {
+  Args args = {.arena = arena, .table = table, .argc = argc, .argv = argv, .out = out};
+  bool only_models = false;
+  for (args.at = 1; args.at < argc; args.at++) {
+    const char *arg = argv[args.at];
+    bool ok;
+    if (!only_models && !strcmp(arg, "--"))
+      ok = only_models = true;
+    else if (only_models || arg[0] != '-' || !arg[1])
+      ok = parse_model(&args, arg);
+    else
+      ok = arg[1] == '-' ? parse_long(&args, arg) : parse_short(&args, arg);
+    if (!ok)
+      return false;
+  }
+  out->overrides = (Overrides){args.override, args.n_overrides};
+  return true;
+}

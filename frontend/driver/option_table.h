@@ -1,0 +1,51 @@
+/* Command lines by table, for ampcc and ampcc-tf alike: each has a .def file of rows
+ *
+ *   OPTION(id, flag, letter, argument, group, help)
+ *
+ *   flag      spelled with dashes; underscores on the command line are taken for dashes
+ *   letter    the short form, 0: none
+ *   argument  what --help calls the value; NULL: a switch; "[X]": may be left out
+ *   group     the heading in --help under which it stands */
+#ifndef AMPCC_FRONTEND_OPTION_TABLE_H
+#define AMPCC_FRONTEND_OPTION_TABLE_H
+
+#include "frontend/import.h"
+#include "ir/base/arena.h"
+
+typedef struct OptionInfo {
+  const char *flag, *argument, *help;
+  char letter;
+  int group;
+} OptionInfo;
+
+typedef struct OptionTable {
+  const char *program; /* the first word of its messages */
+  const OptionInfo *option;
+  int n_options;
+  const char *const *heading; /* one for each group */
+  int n_groups;
+  int warn;          /* the index of -W, whose uses add up */
+  unsigned warnings; /* a bit for each WarnId that the program can give */
+  bool recipe;       /* are the fields of the recipe options, too? */
+  /* The flags of another program, ended by NULL, and which that is: "ampcc, for models". */
+  const char *const *foreign;
+  const char *owner;
+} OptionTable;
+
+/* What a command line says. Strings are argv's or the arena's. */
+typedef struct CommandLine {
+  const char *model;   /* the one argument that is no option; NULL: none */
+  const char **text;   /* of each option as given; NULL: absent; "": a switch, or no argument */
+  Overrides overrides; /* of the recipe, in the order given */
+  WarnSet warn;
+} CommandLine;
+
+/* Fills *out, whose `text` has room for every option. False after one line on stderr. */
+bool command_line_parse(Arena *arena, const OptionTable *table, int argc, char **argv,
+                        CommandLine *out);
+/* The part of --help that the table has: options by group, warnings, the recipe. */
+void option_table_help(const OptionTable *table, FILE *out);
+/* "PROGRAM: --FLAG takes ARGUMENT, not `TEXT`"; false. */
+bool option_wrong_value(const OptionTable *table, int option, const char *text);
+
+#endif

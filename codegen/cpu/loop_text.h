@@ -1,10 +1,11 @@
-/* Generated loops of the CPU. */
+/* The text of the CPU's loops. */
 #ifndef AMPCC_CODEGEN_CPU_LOOP_TEXT_H
 #define AMPCC_CODEGEN_CPU_LOOP_TEXT_H
 
 #include "codegen/loop/loop.h"
 
-/* The function's text, `@` for its name. Appends the numbers it uses to the plan. */
+/* The function that runs the kernel, with `@` for its name. Adds the numbers that it uses to the
+ * plan. */
 const char *loop_text(LoopPlan *plan);
 
 #endif

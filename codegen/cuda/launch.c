@@ -27,7 +27,7 @@ void launch_add(Emitter *emit, const Kernel *kernel, const char *function, const
 const char *launch_wrap(Emitter *emit, const char *stem, const char *args_type, const char *shared,
                         const char *call) {
   const char *text =
-      arena_printf(emit->arena, "AMP_KERNEL(@, %s) {\n%s  %s;\n}\n\n", args_type, shared, call);
+      arena_printf(emit->arena, "AMP_KERNEL(@, %s) {\n%s  %s;\n}\n", args_type, shared, call);
   return function_intern(emit, stem, "", text);
 }
 

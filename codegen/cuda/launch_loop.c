@@ -4,23 +4,17 @@
 
 #include <string.h>
 
-/* `$` becomes the name of the first kernel. */
-static const char *name_first(Arena *arena, const char *text, const char *first) {
-  Text out = {arena};
-  for (const char *dollar; (dollar = strchr(text, '$')); text = dollar + 1)
-    text_format(&out, "%.*s%s", (int)(dollar - text), text, first);
-  text_add(&out, text);
-  return text_get(&out);
-}
-
 void launch_loop(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   Arena *arena = emit->arena;
   LoopPlan plan = loop_plan(arena, kernel);
   LoopShape shape = loop_shape(kernel);
   const AmpSpace *s = &shape.space;
   const char *stem = loop_stem(arena, kernel), *args = args_name(emit, kernel);
-  const char *text = cuda_loop_text(&plan, &shape);
-  const char *tail = shape.sums ? cuda_tail_text(&plan, &shape) : "";
+  const char *text = cuda_loop_text(&plan, &shape, false);
+  LoopPieces tail = {0};
+  if (shape.sums)
+    tail = cuda_tail(&plan, &shape);
+  /* The types have room for all numbers: they come after all that may add one. */
   const char *function = function_intern(emit, arena_printf(arena, "k_%s", stem),
                                          loop_types(&plan, "AmpSpace space"), text);
   const char *space = arena_printf(arena, ".space = {%lld, %lld, %d, %d}", (long long)s->total,
@@ -32,7 +26,7 @@ void launch_loop(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   }
   launch_add(emit, kernel, function, args, shape.panels, s->groups, out);
   const char *end = function_intern(emit, arena_printf(arena, "k_%s_end", stem), "",
-                                    name_first(arena, tail, function));
+                                    cuda_tail_text(&tail, function));
   launch_add(emit, kernel, end, args, loop_tail_blocks(&shape), 1, out);
 }
 
@@ -51,7 +45,7 @@ static bool is_small(const Kernel *kernel) {
 static const char *whole_text(Arena *arena, const Kernel *kernel) {
   LoopPlan plan = loop_plan(arena, kernel);
   LoopShape shape = loop_shape(kernel);
-  const char *text = cuda_joined_text(&plan, &shape);
+  const char *text = cuda_loop_text(&plan, &shape, true);
   return arena_printf(arena, "%s%s", loop_types(&plan, ""), text);
 }
 
@@ -104,7 +98,7 @@ void launch_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out) {
   for (int i = 0; i < n; i++) {
     LoopPlan plan = loop_plan(emit->arena, &kernel[i]);
     LoopShape shape = loop_shape(&kernel[i]);
-    const char *text = cuda_joined_text(&plan, &shape);
+    const char *text = cuda_loop_text(&plan, &shape, true);
     const char *stem = arena_printf(emit->arena, "k_%s_all", loop_stem(emit->arena, kernel));
     function = function_intern(emit, stem, loop_types(&plan, "AmpSpace space"), text);
     append_args(emit, &plan, &shape.space, &list);

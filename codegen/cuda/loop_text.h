@@ -2,7 +2,7 @@
 #ifndef AMPCC_CODEGEN_CUDA_LOOP_TEXT_H
 #define AMPCC_CODEGEN_CUDA_LOOP_TEXT_H
 
-#include "codegen/loop/loop.h"
+#include "codegen/loop/loop_lines.h"
 
 /* Follows from shapes and types alone, so that neither bits nor workspace depend on a device. */
 typedef struct LoopShape {
@@ -19,13 +19,13 @@ LoopShape loop_shape(const Kernel *kernel);
 int64_t loop_scratch(const LoopShape *shape);     /* bytes */
 int64_t loop_tail_blocks(const LoopShape *shape); /* of the kernel that finishes the sums */
 
-/* The kernel, `@` for its name. Appends the numbers that it uses to the plan. */
-const char *cuda_loop_text(LoopPlan *plan, const LoopShape *shape);
-/* Without sums: many of that kernel in one launch. Its args are AmpMany, whose list has their args;
- * blocks down choose. */
-const char *cuda_joined_text(LoopPlan *plan, const LoopShape *shape);
-/* With sums: the second kernel, which finishes them and computes the tail; `$` for the first one's
- * name, whose args it takes. */
-const char *cuda_tail_text(LoopPlan *plan, const LoopShape *shape);
+/* The kernel, with `@` for its name. Adds the numbers that it uses to the plan. `many`: one launch
+ * for many kernels of the same text, without sums; its args are an AmpMany, whose list has theirs.
+ */
+const char *cuda_loop_text(LoopPlan *plan, const LoopShape *shape, bool many);
+/* With sums: the second kernel, which finishes them and computes the tail. It has the args of the
+ * first, whose name is `first`. Making its pieces adds the numbers that it uses to the plan. */
+LoopPieces cuda_tail(LoopPlan *plan, const LoopShape *shape);
+const char *cuda_tail_text(LoopPieces *tail, const char *first);
 
 #endif

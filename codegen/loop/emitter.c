@@ -42,6 +42,7 @@ const char *function_intern(Emitter *emit, const char *stem, const char *types, 
   arena_push(emit->arena, cache->function, cache->n, cache->cap, entry);
   write_with_name(emit->types ? emit->types : emit->functions, types, name);
   write_with_name(emit->functions, body, name);
+  fputc('\n', emit->functions);
   return name;
 }
 

@@ -6,4 +6,8 @@ extern const char *const args_text[];    /* loop/args.h, for the host tables of 
 extern const char *const cpu_prelude[];  /* args.h and what CPU kernels use */
 extern const char *const cuda_prelude[]; /* args.h and what CUDA kernels use */
 
+/* Loops, as texts with holes (codegen/loop/text.h). */
+extern const char *const cpu_loop[], *const cpu_loop_one[];
+extern const char *const cuda_loop_line[], *const cuda_loop_rows[], *const cuda_loop_tail[];
+
 #endif

@@ -104,27 +104,24 @@ static void write_statement(LoopPlan *plan, LoopSpelling *spelling, Text *to, co
   text_add(to, ";\n");
 }
 
-void declare_results(const LoopPlan *plan, Text *to, const char *indent, const Node *node) {
+void declare_results(const LoopPlan *plan, Text *to, const Node *node) {
   for (int r = 0; r < node->n_results; r++)
-    text_format(to, "%s%s %s;\n", indent, held_type(node->result[r]->type.dtype),
-                result_name(plan, node, r));
+    text_format(to, "%s %s;\n", held_type(node->result[r]->type.dtype), result_name(plan, node, r));
 }
 
-void round_result(const LoopPlan *plan, Text *to, const char *indent, const Value *value) {
+void round_result(const LoopPlan *plan, Text *to, const Value *value) {
   const char *name = result_name(plan, value->node, value->index);
   if (is_low(value->type.dtype))
-    text_format(to, "%s%s = amp_round_%s(%s);\n", indent, name, low_name(value->type.dtype), name);
+    text_format(to, "%s = amp_round_%s(%s);\n", name, low_name(value->type.dtype), name);
 }
 
-void write_point(LoopPlan *plan, LoopSpelling *spelling, Text *to, const char *indent,
-                 const Node *node) {
+void write_point(LoopPlan *plan, LoopSpelling *spelling, Text *to, const Node *node) {
   const char *template = point_text[node->op].text;
   CHECK(template, "point.def has no row for `%s`", op_info[node->op].name);
   if (node->op == OP_CAST && node->result[0]->type.dtype == DT_BOOL)
     template = "^0 = $0 != 0";
-  declare_results(plan, to, indent, node);
-  text_add(to, indent);
+  declare_results(plan, to, node);
   write_statement(plan, spelling, to, node, template);
   if (point_text[node->op].rounds)
-    round_result(plan, to, indent, node->result[0]);
+    round_result(plan, to, node->result[0]);
 }

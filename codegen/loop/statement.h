@@ -24,9 +24,8 @@ const char *sum_factor(LoopPlan *plan, LoopSpelling *spelling, const Node *node)
 const char *output_source(const LoopPlan *plan, LoopSpelling *spelling, const LoopOutput *out);
 
 /* Declares the results of a POINT or VECTOR node and computes them. May add numbers to the plan. */
-void write_point(LoopPlan *plan, LoopSpelling *spelling, Text *to, const char *indent,
-                 const Node *node);
-void declare_results(const LoopPlan *plan, Text *to, const char *indent, const Node *node);
-void round_result(const LoopPlan *plan, Text *to, const char *indent, const Value *value);
+void write_point(LoopPlan *plan, LoopSpelling *spelling, Text *to, const Node *node);
+void declare_results(const LoopPlan *plan, Text *to, const Node *node);
+void round_result(const LoopPlan *plan, Text *to, const Value *value);
 
 #endif

@@ -1,6 +1,8 @@
 #include "codegen/loop/text.h"
 
-#include <stdio.h>
+#include "ir/base/diag.h"
+
+#include <ctype.h>
 #include <string.h>
 
 static void make_room(Text *text, int more) {
@@ -11,11 +13,15 @@ static void make_room(Text *text, int more) {
   text->cap = cap;
 }
 
-void text_add(Text *text, const char *s) {
-  int n = (int)strlen(s);
+static void add_bytes(Text *text, const char *s, int n) {
   make_room(text, n + 1);
-  memcpy(text->s + text->len, s, (size_t)n + 1);
+  memcpy(text->s + text->len, s, (size_t)n);
   text->len += n;
+  text->s[text->len] = '\0';
+}
+
+void text_add(Text *text, const char *s) {
+  add_bytes(text, s, (int)strlen(s));
 }
 
 void text_format(Text *text, const char *fmt, ...) {
@@ -33,4 +39,123 @@ void text_format(Text *text, const char *fmt, ...) {
 const char *text_get(Text *text) {
   text_add(text, "");
   return text->s;
+}
+
+/* ---- holes ---- */
+
+typedef struct Filler {
+  Text *out;
+  const Hole *hole;
+  int depth;   /* of `$if` */
+  int skipped; /* the depth whose lines are left out; 0: none */
+} Filler;
+
+static int name_length(const char *name) {
+  int n = 0;
+  while (isupper((unsigned char)name[n]))
+    n++;
+  CHECK(n, "a text has `$` without the name of a hole: %s", name);
+  return n;
+}
+
+static const Hole *find_hole(const Hole *hole, const char *name, int n) {
+  while (hole) {
+    if (!hole->name)
+      hole = hole->more;
+    else if (strncmp(hole->name, name, (size_t)n) == 0 && !hole->name[n])
+      return hole;
+    else
+      hole++;
+  }
+  BUG("nothing fills the hole $%.*s", n, name);
+}
+
+static bool is_empty(const Hole *hole) {
+  return hole->text && !*hole->text;
+}
+
+/* The line `$if NAME` or `$end`? */
+static bool fill_condition(Filler *f, const char *line) {
+  if (strncmp(line, "$if ", 4) == 0) {
+    f->depth++;
+    if (!f->skipped && is_empty(find_hole(f->hole, line + 4, name_length(line + 4))))
+      f->skipped = f->depth;
+    return true;
+  }
+  if (strncmp(line, "$end", 4) == 0) {
+    CHECK(f->depth, "a text has `$end` without `$if`");
+    if (f->skipped == f->depth--)
+      f->skipped = 0;
+    return true;
+  }
+  return false;
+}
+
+static void add_indented(Text *out, const char *lines, const char *indent, int depth) {
+  while (*lines) {
+    int n = (int)strcspn(lines, "\n");
+    add_bytes(out, indent, n ? depth : 0);
+    add_bytes(out, lines, n);
+    text_add(out, "\n");
+    lines += n + (lines[n] == '\n');
+  }
+}
+
+/* `n`: with its newline, which the last line of a text may lack. */
+static void fill_line(Filler *f, const char *line, int n) {
+  int indent = (int)strspn(line, " ");
+  if (fill_condition(f, line + indent) || f->skipped)
+    return;
+  Text *out = f->out;
+  int start = out->len;
+  for (int i = 0; i < n;) {
+    int plain = (int)strcspn(line + i, "$");
+    plain = plain < n - i ? plain : n - i;
+    add_bytes(out, line + i, plain);
+    i += plain;
+    if (i == n)
+      return;
+    int from = i + 1;
+    i = from + name_length(line + from);
+    const Hole *hole = find_hole(f->hole, line + from, i - from);
+    bool is_alone = from == indent + 1 && line[i] == '\n';
+    if (is_empty(hole) || (is_alone && hole->text)) {
+      out->len = start;
+      add_bytes(out, "", 0);
+      add_indented(out, hole->text, line, indent);
+      return;
+    }
+    if (hole->text)
+      text_add(out, hole->text);
+    else
+      text_format(out, "%lld", (long long)hole->number);
+  }
+}
+
+void text_fill(Text *out, const char *text, const Hole *hole) {
+  Filler f = {.out = out, .hole = hole};
+  while (*text) {
+    int n = (int)strcspn(text, "\n");
+    n += text[n] == '\n';
+    fill_line(&f, text, n);
+    text += n;
+  }
+  CHECK(f.depth == 0, "a text has `$if` without `$end`");
+}
+
+void text_fill_lines(Text *out, const char *const *line, const Hole *hole) {
+  Filler f = {.out = out, .hole = hole};
+  for (; *line; line++)
+    fill_line(&f, *line, (int)strlen(*line));
+  CHECK(f.depth == 0, "a text has `$if` without `$end`");
+}
+
+const char *text_filled(Arena *arena, const char *text, const Hole *hole) {
+  Text out = {.arena = arena};
+  text_fill(&out, text, hole);
+  return text_get(&out);
+}
+
+void file_fill(FILE *out, Arena *arena, const char *text, const Hole *hole) {
+  fputs(text_filled(arena, text, hole), out);
 }

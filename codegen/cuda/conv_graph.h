@@ -30,6 +30,11 @@ CudnnObject conv_device(const CudnnApi *api, const char *json, int number, char 
  * `error`. */
 int conv_plans(const CudnnApi *api, const ConvOp *op, CudnnObject device, ConvPlan *out, int most,
                char *error, size_t size);
+/* The first of these plans that wants at most `workspace` bytes; if none is content with that, the
+ * first of all. Builds no more plans than it takes to find it, mostly one. False with the reason in
+ * `error` if there are none. */
+bool conv_plan_within(const CudnnApi *api, const ConvOp *op, CudnnObject device, int64_t workspace,
+                      ConvPlan *out, char *error, size_t size);
 /* A plan from its text, checked by cuDNN against its version and the device. Only `object` and
  * `workspace` of *out are set. */
 bool conv_plan_load(const CudnnApi *api, const char *json, size_t bytes, CudnnObject device,

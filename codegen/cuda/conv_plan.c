@@ -133,38 +133,74 @@ static bool plan_finish(const CudnnApi *api, CudnnObject config, CudnnObject dev
   return !draft.failed;
 }
 
-/* Appends what one heuristic offers and suits. */
-static int plans_of(Draft *draft, const ConvOp *op, CudnnObject graph, CudnnObject device,
-                    cudnnBackendHeurMode_t mode, ConvPlan *out, int most, char *error,
-                    size_t size) {
+typedef struct Search {
+  const ConvOp *op;
+  CudnnObject device;
+  ConvPlan *out;
+  int most, found;
+  int64_t enough; /* bytes of workspace: a plan that wants no more ends the search; -1: none does */
+  char *error;    /* why the last one that does not suit does not */
+  size_t error_bytes;
+} Search;
+
+static bool is_over(const Search *s) {
+  return s->found == s->most || (s->found && s->out[s->found - 1].workspace <= s->enough);
+}
+
+/* Adds the plans of one heuristic that suit. */
+static void search_mode(Search *s, Draft *draft, CudnnObject graph, cudnnBackendHeurMode_t mode) {
   CudnnObject config[CONFIG_MOST];
-  int found = 0, n = configs_of(draft, graph, device, mode, config, CONFIG_MOST);
-  for (int i = 0; i < n && found < most; i++) {
+  int n = configs_of(draft, graph, s->device, mode, config, CONFIG_MOST);
+  for (int i = 0; i < n && !is_over(s); i++) {
     uint32_t behaviour;
     ConvPlan plan = {0};
     plan.notes = engine_notes(draft, config[i], &behaviour, &plan.engine);
-    const char *reason = refusal(op, plan.notes, behaviour);
+    const char *reason = refusal(s->op, plan.notes, behaviour);
     if (reason)
-      snprintf(error, size, "%s", reason);
-    else if (plan_finish(draft->api, config[i], device, &plan, error, size))
-      out[found++] = plan;
+      snprintf(s->error, s->error_bytes, "%s", reason);
+    else if (plan_finish(draft->api, config[i], s->device, &plan, s->error, s->error_bytes))
+      s->out[s->found++] = plan;
   }
-  return found;
+}
+
+static int search(const CudnnApi *api, Search *s) {
+  static const cudnnBackendHeurMode_t mode[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+  Draft draft = {.api = api};
+  snprintf(s->error, s->error_bytes, "no engine of cuDNN takes it");
+  CudnnObject graph = conv_graph(&draft, s->op);
+  for (int i = 0; i < 2 && !is_over(s) && !draft.failed; i++)
+    search_mode(s, &draft, graph, mode[i]);
+  if (s->found == 0)
+    report(&draft, s->error, s->error_bytes);
+  draft_end(&draft);
+  return s->found;
 }
 
 int conv_plans(const CudnnApi *api, const ConvOp *op, CudnnObject device, ConvPlan *out, int most,
                char *error, size_t size) {
-  static const cudnnBackendHeurMode_t mode[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
-  Draft draft = {.api = api};
-  int found = 0;
-  snprintf(error, size, "no engine of cuDNN takes it");
-  CudnnObject graph = conv_graph(&draft, op);
-  for (int i = 0; i < 2 && found < most && !draft.failed; i++)
-    found += plans_of(&draft, op, graph, device, mode[i], out + found, most - found, error, size);
-  if (found == 0)
-    report(&draft, error, size);
-  draft_end(&draft);
-  return found;
+  Search s = {op, device, out, .most = most, .enough = -1, .error = error, .error_bytes = size};
+  return search(api, &s);
+}
+
+bool conv_plan_within(const CudnnApi *api, const ConvOp *op, CudnnObject device, int64_t workspace,
+                      ConvPlan *out, char *error, size_t size) {
+  ConvPlan built[2 * CONFIG_MOST];
+  Search s = {op,
+              device,
+              built,
+              .most = 2 * CONFIG_MOST,
+              .enough = workspace,
+              .error = error,
+              .error_bytes = size};
+  int n = search(api, &s);
+  if (!n)
+    return false;
+  int chosen = built[n - 1].workspace <= workspace ? n - 1 : 0;
+  *out = built[chosen];
+  for (int i = 0; i < n; i++)
+    if (i != chosen)
+      conv_plan_free(api, &built[i]);
+  return true;
 }
 
 bool conv_plan_load(const CudnnApi *api, const char *json, size_t bytes, CudnnObject device,

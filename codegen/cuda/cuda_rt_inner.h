@@ -66,7 +66,8 @@ void cuda_rt_plans_close(void);
 CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch, void *workspace);
 int cuda_rt_plan_run(const CudaPlan *plan, CudnnObject pack);
 /* For cuda_rt_tune.c: the plan with another of its candidates as engine (NULL: its own); NULL with
- * the reason in `why`. Its workspace in bytes; a run of it, NULL or why not. */
+ * the reason in `why`. Its workspace in bytes, INT64_MAX if cuDNN does not say; a run of it, NULL
+ * or why not. */
 CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *why, size_t size);
 int64_t cuda_rt_plan_workspace(CudnnObject plan);
 const char *cuda_rt_plan_execute(CudnnObject plan, CudnnObject pack);

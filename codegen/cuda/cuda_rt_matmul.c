@@ -61,7 +61,8 @@ static int describe(const CudaMatmul *m, CudaProduct *p) {
             m->columns);
 }
 
-/* Of an operand's address, as far as anyone asks. */
+/* Of an operand's address: the largest power of two up to 256 that divides it. How the rows behind
+ * the first are aligned (those of 1001 columns of f16 to 2 bytes) cublasLt sees in the layouts. */
 static uint32_t alignment(const CudaPlace *place) {
   uint64_t at = (uint64_t)(uintptr_t)cuda_rt_at(place->block, place->at) | 256;
   return (uint32_t)(at & (~at + 1));
@@ -119,10 +120,12 @@ int cuda_rt_product_make(const CudaLaunch *launch, CudaProduct *out) {
      preference, 1, &found, &n);
   if (preference)
     api->cublasLtMatmulPreferenceDestroy(preference);
-  if (!cuda_rt_failed() && (!n || found.state != CUBLAS_STATUS_SUCCESS))
-    check(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic", m);
+  if (cuda_rt_failed()) /* `found` holds nothing then */
+    return -1;
+  if (!n || found.state != CUBLAS_STATUS_SUCCESS)
+    return check(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmulAlgoGetHeuristic", m);
   out->algorithm = found.algo;
-  return cuda_rt_failed() ? -1 : 0;
+  return 0;
 }
 
 int cuda_rt_product_run(const CudaLaunch *launch, const CudaProduct *p, cudaStream_t stream) {

@@ -1,4 +1,8 @@
-/* Plans of cuDNN: the compiler's, if this cuDNN and this device take them, else made anew. */
+/* Plans of cuDNN: the compiler's, if this cuDNN and this device take them, else made anew.
+ *
+ * A plan may want more workspace here than the compiler reserved for it in the arena: cuDNN asks
+ * the GPU that is there, its clocks too. It runs all the same, as another plan might give other
+ * bits: one allocation beside the arena serves all such plans, which run one after the other. */
 #include "codegen/cuda/cuda_rt_inner.h"
 
 #include <stdio.h>
@@ -8,7 +12,7 @@
 typedef struct Loaded {
   const CudaPlan *plan;
   CudnnObject object;
-  bool spares; /* its workspace is not the planned one, which is too small */
+  bool spares; /* its workspace is `spare`: the planned one is too small */
 } Loaded;
 
 static const CudnnApi *api;
@@ -16,10 +20,10 @@ static cudnnHandle_t handle;
 static CudnnObject device; /* as cuDNN sees it, for planning */
 static char profile[4096]; /* the same as text */
 static Loaded *loaded;
-static int n_loaded, n_anew;
+static int n_loaded, n_anew, n_spares;
 static char why_anew[300]; /* the first one's reason */
-static void *spare;        /* workspace of those that were not foreseen, for one at a time */
-static int64_t spare_bytes;
+static void *spare;
+static int64_t spare_bytes; /* what the neediest of them wants */
 
 static Loaded *find_loaded(const CudaPlan *plan) {
   for (int i = 0; i < n_loaded; i++)
@@ -80,16 +84,6 @@ CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *wh
   return object;
 }
 
-static CudnnObject load_own(const CudaPlan *plan, char *why, size_t size) {
-  CudnnObject object = cuda_rt_plan_load(plan, NULL, why, size);
-  if (object && cuda_rt_plan_workspace(object) > (int64_t)plan->workspace_bytes) {
-    snprintf(why, size, "it wants more workspace than was planned");
-    cuda_rt_cudnn_free(object);
-    object = NULL;
-  }
-  return object;
-}
-
 /* Made and read back, so that it runs as one from the compiler does. */
 static CudnnObject reload(const ConvPlan *made, char *why, size_t size) {
   int64_t bytes = conv_plan_json(api, made->object, NULL, 0);
@@ -103,26 +97,17 @@ static CudnnObject reload(const ConvPlan *made, char *why, size_t size) {
   return object;
 }
 
-/* The first that needs no more workspace than was planned; if all do, the first. */
-static const ConvPlan *choose(const ConvPlan *made, int n, uint64_t workspace) {
-  for (int i = 0; i < n; i++)
-    if (made[i].workspace <= (int64_t)workspace)
-      return &made[i];
-  return made;
-}
-
 static CudnnObject make_anew(const CudaPlan *plan, char *why, size_t size) {
-  enum { MOST = 48 };
-  ConvPlan made[MOST];
+  ConvPlan made;
   ConvOp op;
   if (!cuda_rt_cublaslt(why, size)) /* cuDNN's heuristics abort without it */
     return NULL;
   if (!conv_key_parse(plan->key, &op))
     return snprintf(why, size, "its key is damaged"), NULL;
-  int n = conv_plans(api, &op, device, made, MOST, why, size);
-  CudnnObject object = n ? reload(choose(made, n, plan->workspace_bytes), why, size) : NULL;
-  for (int i = 0; i < n; i++)
-    conv_plan_free(api, &made[i]);
+  if (!conv_plan_within(api, &op, device, (int64_t)plan->workspace_bytes, &made, why, size))
+    return NULL;
+  CudnnObject object = reload(&made, why, size);
+  conv_plan_free(api, &made);
   return object;
 }
 
@@ -132,7 +117,7 @@ static int open_plan(const CudaPlan *plan, bool strict) {
   Loaded *to = &loaded[n_loaded];
   *to = (Loaded){.plan = plan};
   if (found->capability == found->part->capability)
-    to->object = load_own(plan, refused, sizeof refused);
+    to->object = cuda_rt_plan_load(plan, NULL, refused, sizeof refused);
   else
     snprintf(refused, sizeof refused, "made for compute capability %d.%d, this is %d.%d",
              found->part->capability / 10, found->part->capability % 10, found->capability / 10,
@@ -150,9 +135,32 @@ static int open_plan(const CudaPlan *plan, bool strict) {
                         refused, why);
   n_loaded++;
   int64_t workspace = cuda_rt_plan_workspace(to->object);
+  if (workspace == INT64_MAX)
+    return cuda_rt_fail("cuDNN does not say how much workspace %s wants", plan->key);
   to->spares = workspace > (int64_t)plan->workspace_bytes;
+  n_spares += to->spares;
   if (to->spares && workspace > spare_bytes)
     spare_bytes = workspace;
+  return 0;
+}
+
+static int open_spare(void) {
+  size_t free_bytes = 0, all = 0;
+  if (!n_spares)
+    return 0;
+  if (CUDA(cudaMemGetInfo, &free_bytes, &all))
+    return -1;
+  if ((uint64_t)spare_bytes > free_bytes)
+    return cuda_rt_fail("plans of cuDNN want %.1f MB of workspace on %s, more than was planned, of "
+                        "its memory %.1f MB are free: end other programs, or compile with "
+                        "--max-memory or a smaller --batch-size",
+                        (double)spare_bytes / 1e6, cuda_rt_found.device, (double)free_bytes / 1e6);
+  if (CUDA(cudaMalloc, &spare, (size_t)spare_bytes))
+    return -1;
+  fprintf(stderr,
+          "%d of %d plans of cuDNN want more workspace on this machine than was planned: "
+          "%.1f MB were added for them\n",
+          n_spares, n_loaded, (double)spare_bytes / 1e6);
   return 0;
 }
 
@@ -196,8 +204,7 @@ int cuda_rt_plans_open(cudaStream_t stream, bool strict) {
   loaded = calloc((size_t)n, sizeof *loaded);
   if (!loaded)
     return cuda_rt_fail("no memory for the plans");
-  if (open_cudnn(stream) || each_plan(true, strict) < 0 ||
-      (spare_bytes && CUDA(cudaMalloc, &spare, (size_t)spare_bytes)))
+  if (open_cudnn(stream) || each_plan(true, strict) < 0 || open_spare())
     return -1;
   if (n_anew)
     fprintf(stderr, "%d of %d plans of cuDNN were made anew for this machine: %s\n", n_anew,
@@ -220,7 +227,7 @@ void cuda_rt_plans_close(void) {
   spare_bytes = 0;
   device = NULL;
   handle = NULL;
-  n_loaded = n_anew = 0;
+  n_loaded = n_anew = n_spares = 0;
 }
 
 CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch, void *workspace) {

@@ -13,6 +13,7 @@ import tempfile
 TRAIN = ["--use-synthetic-data", "--train-epochs=1", "--synthetic-examples=24", "--log-every=4"]
 ALONE = "refused: error: this program does not run here: cuda:sm_90: "
 REPLANNED = "1 of 1 plans of cuDNN were made anew for this machine: "
+HUNGRY = "1 of 1 plans of cuDNN want more workspace on this machine than was planned: 0.4 MB were added for them\n"
 
 # name, fault, environment, flags, status, what it says
 CASES = [
@@ -39,14 +40,17 @@ CASES = [
     ("no cuDNN", "alone", {"break": "libcudnn_graph.so.9"}, [], 3, "libcudnn_graph.so.9: file too short"),
     ("another library", "alone", {"swap": "libcudnn_graph.so.9"}, [], 3, ALONE + "libcudnn_graph.so.9 has no cudnn"),
     ("other cuDNN", "none", {"FAKE_CUDNN_VERSION": "92000"}, [], 0, REPLANNED),
+    ("other cuDNN, many engines", "none",
+     {"FAKE_CUDNN_VERSION": "92000", "FAKE_CUDNN_ENGINES": "40", "FAKE_CUDNN_PLANS": "1"}, [], 0, REPLANNED),
     ("other cuDNN, strict", "none", {"FAKE_CUDNN_VERSION": "90100"}, ["--strict-plans"], 3,
      "and --strict-plans was given\n"),
     ("cuDNN without a start", "none", {"FAKE_CUDA_FAIL": "cudnnCreate:1"}, [], 3, "error: cuDNN does not start: "),
-    ("hungry plan", "none", {"FAKE_CUDNN_WORKSPACE": "4096"}, [], 0,
-     REPLANNED + "it wants more workspace than was planned\n"),
-    ("hungry plan, strict", "none", {"FAKE_CUDNN_WORKSPACE": "4096"}, ["--strict-plans"], 3,
-     "(it wants more workspace than was planned), and --strict-plans was given\n"),
-    ("hungry plan, no memory", "none", {"FAKE_CUDNN_WORKSPACE": "4096", "FAKE_CUDA_FAIL": "cudaMalloc:2=2"}, [], 3,
+    ("hungry plan", "none", {"FAKE_CUDNN_WORKSPACE": "400000"}, [], 0, HUNGRY),
+    ("hungry plan, strict", "none", {"FAKE_CUDNN_WORKSPACE": "400000"}, ["--strict-plans"], 0, HUNGRY),
+    ("hungry plan, tuning", "none", {"FAKE_CUDNN_WORKSPACE": "400000"}, ["--tune=SCRATCH/t.json"], 0, HUNGRY),
+    ("hungry plan, little memory", "none", {"FAKE_CUDNN_WORKSPACE": "2147483648"}, [], 3,
+     "error: plans of cuDNN want 2147.5 MB of workspace on Fake GPU, more than was planned, of its memory 2147."),
+    ("hungry plan, no memory", "none", {"FAKE_CUDNN_WORKSPACE": "400000", "FAKE_CUDA_FAIL": "cudaMalloc:2=2"}, [], 3,
      "error: the GPU failed: cudaMalloc: "),
     ("no cublasLt", "alone", {"break": "libcublasLt.so.13"}, [], 3, "libcublasLt.so.13: file too short"),
     ("other cublasLt", "alone", {"FAKE_CUBLAS_VERSION": "140000"}, [], 3,
@@ -108,6 +112,10 @@ def check(program, fakes, scratch, kernels, case):
     wrong = []
     if before[0]:
         wrong.append(f"the run before: {before[1]}")
+    if says == HUNGRY and "anew" in text:
+        wrong.append("a plan that only wants more workspace was given up")
+    if "FAKE_CUDNN_PLANS" in changes and text.count("fake cuDNN: builds a plan\n") != 1:
+        wrong.append("more plans were built than the one that is needed")
     if got != status or says not in text:
         wrong.append(f"status {got}, not {status}; wanted `{says}`")
     if status and len(errors) != 1:

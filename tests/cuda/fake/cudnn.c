@@ -163,6 +163,8 @@ static cudnnStatus_t finish_plan(Object *plan) {
     return plan_read(plan, (const char *)json->bytes, (size_t)json->count);
   if (!config)
     return fake_cudnn_fail(CUDNN_STATUS_BAD_PARAM, "a plan of neither text nor engine");
+  if (getenv("FAKE_CUDNN_PLANS"))
+    fprintf(stderr, "fake cuDNN: builds a plan\n");
   return plan_write(plan, config->graph);
 }
 
@@ -197,14 +199,16 @@ static cudnnStatus_t give_number(int64_t value, int64_t *count, void *to) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* One engine for everything; it belongs to the graph that was asked about. */
-static cudnnStatus_t give_objects(const Object *object, int64_t most, int64_t *count, void *to) {
-  Object *made = NULL;
-  *count = 1;
-  if (most == 0)
-    return CUDNN_STATUS_SUCCESS;
-  memcpy(&made, to, sizeof made); /* its own, to be filled */
-  made->graph = object->graph;
+/* An engine of a configuration, or configurations of a heuristic, as many as are asked for: all the
+ * same one. They belong to the graph that was asked about. */
+static cudnnStatus_t give_objects(const Object *object, int64_t there, int64_t most, int64_t *count,
+                                  void *to) {
+  *count = most && most < there ? most : there;
+  for (int64_t i = 0; i < *count && most; i++) {
+    Object *made = NULL;
+    memcpy(&made, (char *)to + 8 * i, sizeof made); /* the caller's own, to be filled */
+    made->graph = object->graph;
+  }
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -225,8 +229,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
   case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
     return give_number(0, count, to);
   case CUDNN_ATTR_ENGINEHEUR_RESULTS:
+    return give_objects(object, fake_number("FAKE_CUDNN_ENGINES", 1), most, count, to);
   case CUDNN_ATTR_ENGINECFG_ENGINE:
-    return give_objects(object, most, count, to);
+    return give_objects(object, 1, most, count, to);
   case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
   case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
     return CUDNN_STATUS_SUCCESS; /* none */
@@ -242,10 +247,14 @@ typedef struct Call {
   FakeStream *slow; /* NULL: it takes the time it takes */
   FakeGraph graph;
   void *at[FAKE_MOST_TENSORS];
+  void *workspace;
 } Call;
 
+/* Fills the workspace that the plan has said it wants, so that one that is too small or in use
+ * shows. */
 static void work_graph(void *data) {
   const Call *call = data;
+  memset(call->workspace, 0xa5, (size_t)fake_number("FAKE_CUDNN_WORKSPACE", 0));
   fake_graph_run(&call->graph, call->at);
   if (call->slow)
     call->slow->ahead += 1;
@@ -265,7 +274,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   BEGIN;
   const Object *plan = plan_descriptor;
   const char *fast = getenv("FAKE_CUDNN_FAST");
-  Call call = {.graph = plan->computes};
+  Call call = {.graph = plan->computes,
+               .workspace = attribute_object(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 0)};
   for (int i = 0; i < call.graph.n_tensors; i++) {
     const FakeTensor *tensor = &call.graph.tensor[i];
     call.at[i] = tensor->is_virtual ? NULL : pack_find(pack, tensor->uid);

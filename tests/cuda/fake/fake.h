@@ -14,6 +14,8 @@
  *   FAKE_CUDA_FAIL         NAME:N or NAME:N=STATUS: the N-th call of NAME fails
  *   FAKE_CUDNN_VERSION     91900
  *   FAKE_CUDNN_WORKSPACE   bytes that every plan says it wants         0
+ *   FAKE_CUDNN_ENGINES     how many each heuristic offers              1
+ *   FAKE_CUDNN_PLANS       says of each plan that one is built, not read
  *   FAKE_CUDNN_FAST        TEXT: as events tell it, plans without it in their text take a second
  *   FAKE_CUBLAS_VERSION    130100 */
 #ifndef AMPCC_TESTS_FAKE_H

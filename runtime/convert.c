@@ -1,5 +1,6 @@
 #include "runtime/convert.h"
 
+#include <math.h>
 #include <string.h>
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -167,6 +168,10 @@ void amprt_from_f32(AmprtDType to, const float *src, void *dst, size_t n) {
     done = to_low[to](src, dst, n);
   for (size_t i = done; i < n; i++)
     dtype_info[to].store(src[i], (unsigned char *)dst + i * dtype_info[to].size);
+}
+
+double amprt_shown(double x) {
+  return isnan(x) ? (double)NAN : x;
 }
 
 double amprt_scalar(AmprtDType dtype, const void *at) {

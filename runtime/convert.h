@@ -22,6 +22,9 @@ float amprt_bf16_to(uint16_t h);
 /* One element; an I64 keeps 53 bits. */
 double amprt_scalar(AmprtDType dtype, const void *at);
 
+/* For texts: a NaN without its sign, which says nothing and depends on the processor. */
+double amprt_shown(double x);
+
 /* n elements between any type and f32. Neither needs more alignment than 1. f32 -> integers
  * truncates. */
 void amprt_to_f32(AmprtDType from, const void *src, float *dst, size_t n);

@@ -62,9 +62,10 @@ static void report(AmprtSession *session, const AmprtScore *score, double second
   AmprtText event = {0};
   char top5[40] = "";
   if (!isnan(score->accuracy5))
-    snprintf(top5, sizeof top5, "  top 5 %.4f", score->accuracy5);
+    snprintf(top5, sizeof top5, "  top 5 %.4f", amprt_shown(score->accuracy5));
   amprt_say(&session->log, "test accuracy %.4f%s  loss %.4f  (%lld images, %.1f s)",
-            score->accuracy, top5, score->loss, (long long)score->examples, seconds);
+            amprt_shown(score->accuracy), top5, amprt_shown(score->loss),
+            (long long)score->examples, seconds);
   amprt_event_begin(&event, "eval");
   amprt_event_integer(&event, "step", session->progress.step);
   amprt_event_number(&event, "epoch",

@@ -163,6 +163,22 @@ bool amprt_find(AmprtMachine *machine, const AmprtGraph *graph, int past, const 
   return true;
 }
 
+bool amprt_state_is_finite(const AmprtMachine *machine, AmprtFinding *finding) {
+  const AmprtProgram *program = machine->program;
+  *finding = (AmprtFinding){0};
+  for (int i = 0; i < program->n_variables && !finding->found; i++) {
+    const AmprtVariable *v = &program->variable[i];
+    if (v->kind != AMPRT_COPY)
+      look(finding,
+           (AmprtFinding){.op = "variable",
+                          .value = v->name,
+                          .layer = v->layer ? v->layer : "",
+                          .dtype = v->dtype},
+           amprt_variable_at(machine, v), amprt_variable_elements(v));
+  }
+  return !finding->found;
+}
+
 void amprt_finding_text(const AmprtFinding *finding, AmprtText *text) {
   const AmprtTally *tally = &finding->tally;
   if (!finding->found)

@@ -43,6 +43,9 @@ void amprt_kept_put_back(const AmprtKept *kept, AmprtMachine *machine);
 bool amprt_find(AmprtMachine *machine, const AmprtGraph *graph, int past, const AmprtInputs *inputs,
                 const AmprtKept *kept, const AmprtHook *hook, int n_hooks, AmprtFinding *finding);
 
+/* Are all variables but the copies finite? Else *finding is the first that is not. */
+bool amprt_state_is_finite(const AmprtMachine *machine, AmprtFinding *finding);
+
 /* "conv1 (conv2d), F16: 3 Inf, 0 NaN of 512 elements, largest finite 65472"; "" unless found */
 void amprt_finding_text(const AmprtFinding *finding, AmprtText *text);
 

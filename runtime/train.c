@@ -1,6 +1,7 @@
 #include "runtime/train.h"
 
 #include "runtime/clock.h"
+#include "runtime/convert.h"
 #include "runtime/stop.h"
 #include "runtime/watch.h"
 
@@ -100,12 +101,14 @@ static void show_progress(Loop *loop, double rate, bool keep) {
   if (result->loss_scale)
     snprintf(scale, sizeof scale, "  scale %g", result->loss_scale);
   format_time(steps_left(session) * loop->seconds / (double)loop->steps, left, sizeof left);
-  snprintf(
-      text, sizeof text,
-      "epoch %.2f/%g  step %" PRId64 "  loss %.4f  accuracy %.4f  lr %.4g%s  %.0f img/s  %s left",
-      (double)session->progress.examples / (double)session->data.train.n,
-      session->options.train_epochs, session->progress.step, window->loss / (double)window->steps,
-      window->accuracy / (double)window->steps, result->learning_rate, scale, rate, left);
+  snprintf(text, sizeof text,
+           "epoch %.2f/%g  step %" PRId64
+           "  loss %.4f  accuracy %.4f  lr %.4g%s  %.0f img/s  %s left",
+           (double)session->progress.examples / (double)session->data.train.n,
+           session->options.train_epochs, session->progress.step,
+           amprt_shown(window->loss / (double)window->steps),
+           amprt_shown(window->accuracy / (double)window->steps),
+           amprt_shown(result->learning_rate), scale, rate, left);
   amprt_log_progress(&session->log, text, keep);
 }
 
@@ -179,26 +182,6 @@ static void count_step(Loop *loop) {
   loop->steps++;
 }
 
-static AmprtStatus save(AmprtSession *session, AmprtError *error) {
-  char path[AMPRT_PATH];
-  AmprtText event = {0};
-  if (!*session->dir.path)
-    return AMPRT_OK;
-  AmprtStatus status = amprt_modeldir_ckpt(&session->dir, session->progress.step, path, error);
-  if (!status)
-    status = amprt_ckpt_save(path, &session->machine, &session->progress, NULL, error);
-  if (status)
-    return status;
-  amprt_modeldir_keep(&session->dir, session->progress.step, session->options.keep_checkpoints);
-  if (session->options.verbose)
-    amprt_say(&session->log, "saved %s", path);
-  amprt_event_begin(&event, "checkpoint");
-  amprt_event_integer(&event, "step", session->progress.step);
-  amprt_event_string(&event, "file", path);
-  amprt_event_end(&event, &session->log);
-  return AMPRT_OK;
-}
-
 /* So many bad steps in a row that the rest would be bad too. */
 static bool is_stuck(const Loop *loop) {
   int64_t most = loop->session->options.max_skipped_steps;
@@ -230,6 +213,83 @@ static AmprtStatus fail_stuck(const Loop *loop, AmprtError *error) {
   return status;
 }
 
+/* A training that cannot recover: `what` says of what it has diverged. The last checkpoint stays
+ * the newest. */
+static AmprtStatus fail_diverged(const Loop *loop, const char *what, AmprtError *error) {
+  const AmprtSession *session = loop->session;
+  const AmprtModelDir *dir = &session->dir;
+  AmprtText since = {0}, newest = {0};
+  char path[AMPRT_PATH];
+  if (loop->bad_steps)
+    amprt_text_add(&since, "; the loss has not been finite since step %" PRId64,
+                   session->progress.step - loop->bad_steps);
+  if (dir->n && !amprt_modeldir_ckpt(dir, dir->step[dir->n - 1], path, error))
+    amprt_text_add(&newest, "; the newest checkpoint is %.500s", path);
+  AmprtStatus status = amprt_fail(error, AMPRT_INPUT,
+                                  "the training has diverged after step %" PRId64
+                                  ": %.600s%s; this state is not saved%s; try a "
+                                  "smaller --learning-rate or a longer --warmup-epochs",
+                                  session->progress.step, what, since.data ? since.data : "",
+                                  newest.data ? newest.data : "");
+  amprt_text_free(&since);
+  amprt_text_free(&newest);
+  return status;
+}
+
+/* A run that resumes from Inf or NaN has nothing to gain from it. A program with a finite test
+ * never comes to that: it skips the step. */
+static AmprtStatus check_state(const Loop *loop, AmprtError *error) {
+  AmprtFinding finding;
+  AmprtText what = {0};
+  if (amprt_state_is_finite(&loop->session->machine, &finding))
+    return AMPRT_OK;
+  amprt_finding_text(&finding, &what);
+  AmprtStatus status = fail_diverged(loop, what.data ? what.data : finding.value, error);
+  amprt_text_free(&what);
+  return status;
+}
+
+/* At the end of a run, of a program without a finite test: is its last loss a number? */
+static AmprtStatus check_loss(const Loop *loop, AmprtError *error) {
+  char what[64];
+  if (loop->watch.gated || !loop->bad_steps || !loop->session->options.max_skipped_steps)
+    return AMPRT_OK;
+  snprintf(what, sizeof what, "its loss is %g", amprt_shown(loop->watch.result.loss));
+  return fail_diverged(loop, what, error);
+}
+
+/* Of one with such a test, at its end: were the last steps skipped, without a loss scale that could
+ * still fall? */
+static bool ends_stuck(const Loop *loop) {
+  enum { MANY = 10 };
+  const AmprtWatch *watch = &loop->watch;
+  return watch->gated && loop->bad_steps >= MANY && loop->session->options.max_skipped_steps &&
+         !(watch->result.loss_scale < watch->loss_scale);
+}
+
+/* Saves the state, if it is worth it and there is a folder. */
+static AmprtStatus save(const Loop *loop, AmprtError *error) {
+  AmprtSession *session = loop->session;
+  char path[AMPRT_PATH];
+  AmprtText event = {0};
+  AmprtStatus status = check_state(loop, error);
+  if (status || !*session->dir.path)
+    return status;
+  status = amprt_modeldir_ckpt(&session->dir, session->progress.step, path, error);
+  if (!status)
+    status = amprt_ckpt_save(path, &session->machine, &session->progress, NULL, error);
+  if (status)
+    return status;
+  amprt_modeldir_keep(&session->dir, session->progress.step, session->options.keep_checkpoints);
+  if (session->options.verbose)
+    amprt_say(&session->log, "saved %s", path);
+  amprt_event_begin(&event, "checkpoint");
+  amprt_event_integer(&event, "step", session->progress.step);
+  amprt_event_string(&event, "file", path);
+  amprt_event_end(&event, &session->log);
+  return AMPRT_OK;
+}
+
 /* After a step has ended: is there hope, is a line or a checkpoint due? */
 static AmprtStatus follow_up(Loop *loop, uint64_t end, AmprtError *error) {
   AmprtSession *session = loop->session;
@@ -238,7 +298,7 @@ static AmprtStatus follow_up(Loop *loop, uint64_t end, AmprtError *error) {
   report(loop, loop->window.steps == options->log_every, false);
   bool more = session->progress.examples < end && !at_last_step(session);
   bool due = options->checkpoint_every && loop->steps % options->checkpoint_every == 0;
-  return !status && more && due ? save(session, error) : status;
+  return !status && more && due ? save(loop, error) : status;
 }
 
 /* Steps until the stream has reached `end`, or something else ends the training. */
@@ -263,17 +323,23 @@ static bool past_threshold(const AmprtSession *session, const AmprtScore *score)
   return score->accuracy >= session->options.stop_threshold; /* false if either is NaN */
 }
 
-/* One cycle of training and evaluation; *done when it should be the last. */
-static AmprtStatus run_cycle(Loop *loop, uint64_t end, bool *done, AmprtError *error) {
+/* One cycle of training and evaluation, the `last` of the schedule or not; *done when it should be
+ * the last of this run. */
+static AmprtStatus run_cycle(Loop *loop, uint64_t end, bool last, bool *done, AmprtError *error) {
   AmprtSession *session = loop->session;
   AmprtScore score;
   bool trained = session->progress.examples < end;
   AmprtStatus status = train_until(loop, end, error);
   bool whole = session->progress.examples >= end || at_last_step(session);
+  bool ends = trained && ((whole && last) || at_last_step(session));
+  if (!status && ends)
+    status = check_loss(loop, error);
   if (!status && whole)
     status = amprt_recompute_stats(session, error);
   if (!status && trained)
-    status = save(session, error);
+    status = save(loop, error);
+  if (!status && ends && ends_stuck(loop))
+    status = fail_stuck(loop, error);
   if (!status && whole && !amprt_stop_signal())
     status = amprt_evaluate(session, &score, error);
   *done = status || amprt_stop_signal() || at_last_step(session) ||
@@ -296,7 +362,7 @@ AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error) 
     uint64_t end = cycle.batches * (uint64_t)session->program->batch_size;
     /* a resumed run repeats the evaluation that it was saved in front of, and its verdict */
     if (session->progress.examples <= end || i + 1 == cycles)
-      status = run_cycle(&loop, end, &done, error);
+      status = run_cycle(&loop, end, i + 1 == cycles, &done, error);
   }
   amprt_feed_close(loop.feed);
   amprt_watch_close(&loop.watch);

@@ -337,6 +337,51 @@ static void test_not_finite(void **state) {
   run_good(&toy_nan, "--data-dir=$ --model-dir=$/o --max-skipped-steps=0 --train-epochs=5");
 }
 
+/* Inf or NaN in the state: status 1, and the last finite checkpoint stays the newest. */
+static void test_diverged(void **state) {
+  (void)state;
+  static const char spoiled[] = "fc.bias (variable of layer fc), F32: 0 Inf, 1 NaN of 4 elements";
+  run_bad(
+      &toy_fp32, "--data-dir=$ --model-dir=$/m --inject=nan@30:fc.bias.grad", 1,
+      "the training has diverged after step 51: fc.weight (variable), F32: 0 Inf, 256 NaN of 256 "
+      "elements");
+  assert_said("; the loss has not been finite since step 31; this state is not saved; the newest "
+              "checkpoint is ");
+  assert_said("m/ckpt-26.safetensors; try a smaller --learning-rate");
+  assert_false(amprt_is_file(in_scratch("m/ckpt-51.safetensors")));
+  run_good(&toy_fp32, "--data-dir=$ --model-dir=$/m --resume --max-train-steps=30");
+  /* the last step spoils what its loss could not show yet */
+  run_bad(&toy_fp32, "--data-dir=$ --model-dir= --max-train-steps=9 --inject=nan@8:fc.bias.grad", 1,
+          "diverged after step 9: ");
+  assert_said(spoiled);
+  run_bad(&toy_fp32,
+          "--data-dir=$ --model-dir=$/n --checkpoint-every=4 --max-skipped-steps=0 "
+          "--inject=nan@5:fc.bias.grad",
+          1, "diverged after step 8: ");
+  assert_said(spoiled);
+  assert_said("n/ckpt-4.safetensors; try");
+  toy_signal = SIGTERM;
+  toy_signal_at = 9;
+  run_bad(&toy_fp32, "--data-dir=$ --model-dir=$/o --inject=nan@5:fc.bias.grad", 1, "diverged");
+  run_bad(&toy_nan, "--data-dir=$ --model-dir=$/o --clean --train-epochs=1", 1,
+          "diverged after step 26: its loss is nan; the loss has not been finite since step 0");
+  assert_false(amprt_is_file(in_scratch("o/ckpt-26.safetensors")));
+  /* a program that tests its gradients skips such steps */
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/p --inject=nan@101:fc.bias.grad");
+}
+
+/* A dynamic loss scale that cannot fall any further, to the end of a run of fewer steps than would
+ * end it early. */
+static void test_stuck_at_end(void **state) {
+  (void)state;
+  char line[1024] = "--data-dir=$ --model-dir=$/m --train-epochs=2 --inject=";
+  for (int i = 11; i < 51; i++)
+    snprintf(line + strlen(line), sizeof line - strlen(line), "%snan@%d:image", i > 11 ? "," : "",
+             i);
+  run_bad(&toy_fp16, line, 1, "have not been finite for 40 steps, at loss scale 1");
+  assert_true(amprt_is_file(in_scratch("m/ckpt-11.safetensors"))); /* finite, so nothing is lost */
+}
+
 static void test_statistics(void **state) {
   (void)state;
   run_good(&toy_fp32, "--data-dir=$ --model-dir=$/a --max-train-steps=5 --standardize=0");
@@ -471,13 +516,14 @@ static void test_target_fails(void **state) {
 int main(int argc, char **argv) {
   on_device = argc > 1 && !strcmp(argv[1], "device");
   const struct CMUnitTest tests[] = {
-      RUN_TEST(test_train),      RUN_TEST(test_same_bytes),     RUN_TEST(test_resume),
-      RUN_TEST(test_signal),     RUN_TEST(test_folder),         RUN_TEST(test_damaged),
-      RUN_TEST(test_precisions), RUN_TEST(test_init_from),      RUN_TEST(test_dump),
-      RUN_TEST(test_not_finite), RUN_TEST(test_statistics),     RUN_TEST(test_threshold),
-      RUN_TEST(test_synthetic),  RUN_TEST(test_no_dataset), RUN_TEST(test_bad_data_first), RUN_TEST(test_disk_full),
-      RUN_TEST(test_log),        RUN_TEST(test_lock),           RUN_TEST(test_target_fails),
-      RUN_TEST(test_unreadable), RUN_TEST(test_old_log),        RUN_TEST(test_clean_last),
+      RUN_TEST(test_train),        RUN_TEST(test_same_bytes), RUN_TEST(test_resume),
+      RUN_TEST(test_signal),       RUN_TEST(test_folder),     RUN_TEST(test_damaged),
+      RUN_TEST(test_precisions),   RUN_TEST(test_init_from),  RUN_TEST(test_dump),
+      RUN_TEST(test_not_finite),   RUN_TEST(test_statistics), RUN_TEST(test_threshold),
+      RUN_TEST(test_synthetic),    RUN_TEST(test_no_dataset), RUN_TEST(test_bad_data_first),
+      RUN_TEST(test_disk_full),    RUN_TEST(test_log),        RUN_TEST(test_lock),
+      RUN_TEST(test_target_fails), RUN_TEST(test_unreadable), RUN_TEST(test_old_log),
+      RUN_TEST(test_clean_last),   RUN_TEST(test_diverged),   RUN_TEST(test_stuck_at_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,7 +219,7 @@ static void test_without_test(void **state) {
   assert_null(strstr(caught, "batch 4"));
   assert_true(mean_of("m/ckpt-9.safetensors") == mean_of("n/ckpt-9.safetensors"));
   run_status(&toy_fp32, "--data-dir=$ --max-train-steps=9 --model-dir= --inject=nan@3:fc.bias.grad",
-             0);
+             1);
   assert_said(
       "in step 4, batch 4: first not finite: fc.bias (variable of layer fc), F32: 0 Inf, 1 NaN");
   AmprtProgram late = toy_fp32; /* the loss comes after the first update */

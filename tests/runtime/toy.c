@@ -83,11 +83,13 @@ static void backward(const AmprtRun *run, const void *args) {
     a->gb[k] = 0;
   a->loss = a->accuracy = 0;
   for (int n = 0; n < N; n++) {
-    float sum = 0;
+    float sum = 0, most = -INFINITY, *z = a->logits + n * K;
     for (int k = 0; k < K; k++)
-      sum += expf(a->logits[n * K + k]);
+      most = z[k] > most ? z[k] : most;
+    for (int k = 0; k < K; k++)
+      sum += expf(z[k] - most);
     for (int k = 0; k < K; k++) {
-      float d = (expf(a->logits[n * K + k]) / sum - (k == a->label[n])) / N;
+      float d = (expf(z[k] - most) / sum - (k == a->label[n])) / N;
       if (how->low)
         d = amprt_f16_to(amprt_f16_of(d * s->scale));
       a->gb[k] += d;
@@ -125,7 +127,7 @@ static void update(const AmprtRun *run, const void *args) {
   a->lr = rate(s, a->schedule);
   a->finite = !how->low || is_finite(a);
   if (!a->finite) {
-    s->scale /= 2;
+    s->scale /= s->scale > 1 ? 2 : 1;
     s->good = 0;
     return;
   }

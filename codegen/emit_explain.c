@@ -1,7 +1,7 @@
 /* --explain-precision=json: the choice of every op's precision, for tools. */
 #include "codegen/codegen.h"
 #include "codegen/json_text.h"
-#include "passes/explain.h"
+#include "passes/precision/explain.h"
 
 static json_t *casts_json(Arena *arena, const Explanation *e) {
   json_t *list = json_array();

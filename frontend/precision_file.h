@@ -2,7 +2,7 @@
 #ifndef AMPCC_FRONTEND_PRECISION_FILE_H
 #define AMPCC_FRONTEND_PRECISION_FILE_H
 
-#include "passes/precision_rules.h"
+#include "passes/precision/precision_rules.h"
 
 /* Rules in file order, in `arena`; NULL after reporting at least one error. */
 PrecisionRules *precision_file_read(Arena *arena, const char *path, Diag *diag);

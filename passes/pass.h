@@ -17,8 +17,8 @@ typedef enum LossScaleMode {
 typedef enum Fp16Implementation {
   IMPL_OURS,
   IMPL_GRAPH_REWRITE, /* the same choice; loss scale as TensorFlow couples it  */
-  IMPL_CASTING,       /* passes/casting.c                                      */
-  IMPL_POLICY,        /* passes/policy.c                                       */
+  IMPL_CASTING,       /* passes/precision/casting.c                                      */
+  IMPL_POLICY,        /* passes/precision/policy.c                                       */
 } Fp16Implementation;
 
 /* --excess-precision: which casts may go */
@@ -43,7 +43,7 @@ typedef struct CompileOptions {
   bool scale_untested; /* a fixed scale has no finite test: TensorFlow's way */
   double scale_init, scale_growth, scale_backoff, scale_min, scale_max; /* 2^15 2 0.5 1 inf */
   int64_t scale_interval;                                               /* 2000 */
-  const struct PrecisionRules *rules; /* passes/precision_rules.h; NULL: none */
+  const struct PrecisionRules *rules; /* passes/precision/precision_rules.h; NULL: none */
   ExcessPrecision excess;
   AmpCompat amp_compat;
   bool bf16_2_15;     /* with AMP_TF_A: bfloat16 by the lists of TensorFlow 2.15 */

@@ -1,6 +1,6 @@
 #include "codegen/cuda/conv_kernel.h"
 
-#include "passes/depend.h"
+#include "passes/memory/depend.h"
 
 typedef struct Search {
   const Device *device;

@@ -5,7 +5,7 @@
 
 #include "frontend/tf/graph.h"
 #include "frontend/tf/lists.h"
-#include "passes/amp_solve.h"
+#include "passes/precision/amp_solve.h"
 
 typedef struct TfDecision {
   bool nothing; /* no op of the allow list: the pass stops early */

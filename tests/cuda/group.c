@@ -1,7 +1,7 @@
 #include "tests/cuda/group.h"
 
 #include "ir/kernel.h"
-#include "passes/depend.h"
+#include "passes/memory/depend.h"
 #include "tests/ops/bytes.h"
 #include "tests/ops/step_values.h"
 

@@ -9,8 +9,8 @@
  *     arithmetic than its own rounding steps allow; after fold-casts as well
  *   - folds that are called exact change no bit of any value */
 #include "codegen/codegen.h"
-#include "passes/explain.h"
-#include "passes/precision_rules.h"
+#include "passes/precision/explain.h"
+#include "passes/precision/precision_rules.h"
 #include "tests/passes/error_bound.h"
 #include "tests/passes/random_graph.h"
 

@@ -5,7 +5,7 @@
  * clr, deny; anything else is in no list). Marks after the name: ! is not to be touched, + is to be
  * low, - is to be denied, = is not f32, * does not admit the low type, ? has no kernel, & reads a
  * variable in place, @N shares storage with all of group N. An input may stand below its reader. */
-#include "passes/amp.h"
+#include "passes/precision/amp.h"
 
 /* clang-format off */
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* fuse, schedule, recompute and plan-memory on random graphs: what comes out computes the same, the
  * checker accepts it, and the checker rejects every way of damaging it that is tried. */
-#include "passes/plan.h"
+#include "passes/memory/plan.h"
 
-#include "passes/pack.h"
+#include "passes/memory/pack.h"
 #include "passes/pass.h"
 #include "tests/unit/plan_graph.h"
 

@@ -1,0 +1,70 @@
+#include "passes/grad/norm.h"
+
+#include "passes/edit.h"
+
+#include <string.h>
+
+int64_t norm_count(const Node *norm) {
+  TensorType x = norm->arg[0]->type;
+  return type_count(x) / x.dim[x.rank - 1];
+}
+
+static bool is_stat(const Value *value) {
+  return value->node->op == OP_VARIABLE &&
+         strcmp(attr_str(value->node, ATTR_KIND, ""), "stat") == 0;
+}
+
+bool norm_has_stats(const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    if (node->op == OP_BATCH_NORM && (is_stat(node->arg[3]) || is_stat(node->arg[4])))
+      return true;
+  }
+  return false;
+}
+
+/* The variance of a batch of M is biased; M/(M-1) makes it what TensorFlow and PyTorch keep. */
+static double bessel(const Node *norm) {
+  double m = (double)norm_count(norm);
+  return m > 1 ? m / (m - 1) : 1;
+}
+
+static void renew(Graph *graph, const Node *norm, int stat, Value *momentum, Value *pred) {
+  Value *old = norm->arg[stat];
+  Value *args[] = {old, norm->result[stat - 2], momentum};
+  Node *ema = graph_append(graph, OP_EMA, norm->loc, 3, args);
+  if (stat == 4)
+    attr_set_float(graph, ema, ATTR_CORRECTION, bessel(norm));
+  Value *now = node_finish(graph, ema, name_with(graph, old->name, "new"), 1, NULL);
+  graph_update_add(graph, old, now, pred);
+}
+
+/* A mark on a variable: it has its update. */
+static void mark_updated(const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = 0;
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_UPDATE)
+      graph->node[i]->arg[0]->node->mark = 1;
+}
+
+void norm_update_stats(Graph *graph, Value *momentum, Value *pred) {
+  int n = graph->n_nodes;
+  Value *own = NULL;
+  mark_updated(graph);
+  for (int i = 0; i < n; i++) {
+    Node *norm = graph->node[i];
+    if (norm->op != OP_BATCH_NORM)
+      continue;
+    double m = attr_float(norm, ATTR_MOMENTUM, 0);
+    if (!momentum && (!own || attr_float(own->node, ATTR_VALUE, 0) != m))
+      own = graph_const(graph, type_scalar(DT_F32), m, "bn_momentum", norm->loc);
+    for (int stat = 3; stat <= 4; stat++) {
+      Value *old = norm->arg[stat];
+      if (!is_stat(old) || old->node->mark)
+        continue;
+      old->node->mark = 1;
+      renew(graph, norm, stat, momentum ? momentum : own, pred);
+    }
+  }
+}

@@ -1,0 +1,21 @@
+/* What passes know of batch normalisation's moving statistics. */
+#ifndef AMPCC_PASSES_GRAD_NORM_H
+#define AMPCC_PASSES_GRAD_NORM_H
+
+#include "ir/ir.h"
+
+/* Elements per channel: N*H*W. */
+int64_t norm_count(const Node *norm);
+/* Has the graph a batch_norm whose moving statistics are variables? */
+bool norm_has_stats(const Graph *graph);
+/* Appends the update of every moving statistic of the graph, each once:
+ *
+ *   %mm.new = ema %mm, %mean, %momentum                    : f32[C]
+ *   %mv.new = ema %mv, %var, %momentum {correction=M/(M-1)} : f32[C]
+ *   update %mm, %mm.new [, %pred]
+ *
+ * `momentum` is f32[], or NULL: then each node's own attribute as a constant. `pred` may be NULL.
+ */
+void norm_update_stats(Graph *graph, Value *momentum, Value *pred);
+
+#endif

@@ -1,0 +1,49 @@
+/* Is every kernel of a form that code can be made for, and does each see the state of the start of
+ * the step? fuse and schedule keep both; text that comes from outside may not. */
+#include "passes/kernels/fuse.h"
+#include "passes/memory/plan.h"
+
+static bool reads_updated(const Value *value, const int *update, int at) {
+  const Node *def = value_storage((Value *)value)->node;
+  int by = def->op == OP_VARIABLE ? update[def->order] : 0;
+  return by && by < at;
+}
+
+/* A read of a variable must come before its update. */
+static const char *check_reads(Arena *arena, const Graph *graph) {
+  int *update = arena_alloc(arena, ((size_t)graph->n_nodes + 1) * sizeof *update);
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_UPDATE)
+      update[graph->node[i]->arg[0]->node->order] = i;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    const Value *read = affine_bias(node);
+    bool late = read && reads_updated(read, update, i);
+    for (int a = node->op == OP_UPDATE; node_has_code(node) && !late && a < node->n_args; a++)
+      late = reads_updated(read = node->arg[a], update, i);
+    if (late)
+      return arena_printf(arena, "%%%s is read after its update",
+                          value_storage((Value *)read)->node->result[0]->name);
+  }
+  return NULL;
+}
+
+const char *kernels_check(Arena *arena, const Graph *graph, const Target *target) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (node_has_code(graph->node[i]) && kernel_of(graph->node[i]) < 0)
+      return arena_printf(arena, "`%s` is in no kernel", op_info[graph->node[i]->op].name);
+  KernelList list = kernels_of(arena, graph);
+  for (int k = 0; k < list.n; k++)
+    if (!form_legal(&list.kernel[k], target))
+      return arena_printf(arena, "kernel %d (`%s` ...) is of no form that target %s has",
+                          list.kernel[k].id, op_info[list.kernel[k].node[0]->op].name,
+                          target->name);
+  return check_reads(arena, graph);
+}
+
+bool kernels_accept(PassContext *context, const Graph *graph) {
+  const char *why = kernels_check(context->scratch, graph, context->target);
+  if (why)
+    diag_error(context->diag, (SrcLoc){0}, DIAG_PLAN, "@%s: %s", graph->name, why);
+  return !why;
+}

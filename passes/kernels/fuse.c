@@ -1,0 +1,126 @@
+/* fuse: group nodes into kernels, and kernels into stages.
+ *
+ *   before   %z = affine %x, %scale, %shift : f32[8,4,4,16]
+ *            %s = add %z, %skip : f32[8,4,4,16]
+ *            %y = relu %s : f32[8,4,4,16]
+ *   after    %z = affine %x, %scale, %shift {stage=2, role="prologue", kernel=5} : f32[8,4,4,16]
+ *            %s = add %z, %skip {stage=2, role="prologue", kernel=5} : f32[8,4,4,16]
+ *            %y = relu %s {stage=2, role="prologue", kernel=5} : f32[8,4,4,16]
+ *
+ * Fewest passes over memory: a loop takes in its makers, then what else reads the same tensors;
+ * sums are results of the loop that makes their operand; updates store straight from the loop that
+ * makes the new state. Every node keeps its own rounding, so no value changes. Never makes a cycle,
+ * never moves a read of a variable behind its update. Graph goes from stage lowered to fused.
+ * Tests: tests/passes/fuse.amp */
+#include "passes/kernels/fuse.h"
+
+enum {
+  MAX_READERS = 32, /* of one value that are tried as neighbours: keeps the pass linear */
+  MAX_SPAN = 512,   /* groups between two that are tried: likewise; and to bring together what
+                       stands far apart keeps tensors alive for long */
+};
+
+static bool try_merge(Fusion *fusion, int a, int b) {
+  int ga = fusion->group_of[a], gb = fusion->group_of[b];
+  return ga != gb && form_allows(fusion, ga, gb) && fusion_merge(fusion, ga, gb);
+}
+
+static bool try_near(Fusion *fusion, int a, int b) {
+  int span = fusion->group[fusion->group_of[a]].rank - fusion->group[fusion->group_of[b]].rank;
+  return -MAX_SPAN < span && span < MAX_SPAN && try_merge(fusion, a, b);
+}
+
+/* First, so that an `ema` whose update must wait for the finite test waits with it instead of
+ * joining an earlier loop and leaving the update a copy of its own. */
+static void join_updates(Fusion *fusion) {
+  for (int i = 0; i < fusion->depend->n; i++) {
+    const Node *node = fusion_node(fusion, i);
+    if (node->op == OP_UPDATE && node->arg[1]->node->mark >= 0)
+      try_merge(fusion, node->arg[1]->node->mark, i);
+  }
+}
+
+static void join_makers(Fusion *fusion, int index) {
+  const Node *node = fusion_node(fusion, index);
+  for (int k = 0; k < node->n_args; k++)
+    if (node->arg[k]->node->mark >= 0)
+      try_near(fusion, node->arg[k]->node->mark, index);
+}
+
+static bool reads_elementwise(const Node *node, const Value *value) {
+  for (int k = 0; k < node->n_args; k++)
+    if (node->arg[k] == value && arg_is_elementwise(node, k))
+      return true;
+  return false;
+}
+
+/* Loops that read the same tensor read it once if they are one. */
+static void join_readers(Fusion *fusion, int index) {
+  const Depend *depend = fusion->depend;
+  const Node *node = fusion_node(fusion, index);
+  for (int k = 0; k < node->n_args; k++) {
+    int def = node->arg[k]->node->mark;
+    if (def < 0 || !arg_is_elementwise(node, k) || type_count(node->arg[k]->type) == 1)
+      continue;
+    int from = depend->succ_begin[def], to = depend->succ_begin[def + 1];
+    for (int e = from; e < to && e < from + MAX_READERS; e++) {
+      const Node *other = fusion_node(fusion, depend->succ[e]);
+      if (depend->succ[e] < index && node_is_loop(other) && reads_elementwise(other, node->arg[k]))
+        try_near(fusion, depend->succ[e], index);
+    }
+  }
+}
+
+static void join_loops(Fusion *fusion) {
+  for (int i = 0; i < fusion->depend->n; i++)
+    if (node_is_loop(fusion_node(fusion, i)))
+      join_makers(fusion, i);
+  for (int i = 0; i < fusion->depend->n; i++)
+    if (node_is_loop(fusion_node(fusion, i)))
+      join_readers(fusion, i);
+}
+
+static void join_rows(Fusion *fusion) {
+  int last = -1;
+  for (int i = 0; i < fusion->depend->n; i++)
+    if (op_info[fusion_node(fusion, i)->op].gen == GEN_ROW) {
+      if (last >= 0)
+        try_near(fusion, last, i);
+      last = i;
+    }
+}
+
+/* The groups as kernels, in an order that data flow allows. */
+static int kernels_make(Fusion *fusion, Kernel *kernel) {
+  int n = 0;
+  for (int r = 0; r < fusion->depend->n; r++) {
+    if (fusion->by_rank[r] < 0)
+      continue;
+    const Group *group = &fusion->group[fusion->by_rank[r]];
+    Kernel *k = &kernel[n++];
+    k->n_nodes = group->n;
+    k->node = arena_alloc(fusion->arena, (size_t)group->n * sizeof *k->node);
+    for (int i = 0; i < group->n; i++)
+      k->node[i] = fusion_node(fusion, group->node[i]);
+    form_order(k);
+  }
+  return n;
+}
+
+bool pass_fuse(PassContext *context, Graph *graph) {
+  fuse_prepare(graph);
+  Fusion *fusion = fusion_new(context->scratch, graph, context->target);
+  join_updates(fusion);
+  if (!context->options->unfused) {
+    if (context->options->fuse_level >= 2)
+      stage_join_mains(fusion);
+    join_loops(fusion);
+    join_rows(fusion);
+  }
+  stage_number(fusion);
+  size_t n = (size_t)fusion->depend->n + 1;
+  Kernel *kernel = arena_alloc(context->scratch, n * sizeof *kernel);
+  graph_order_kernels(context->scratch, graph, kernel, kernels_make(fusion, kernel));
+  graph->stage = STAGE_FUSED;
+  return true;
+}

@@ -1,0 +1,128 @@
+/* Groups of nodes under contraction. `by_rank` is a topological order of the groups at all times,
+ * so a merge looks only at what stands between the two, and the last order is the kernels'. */
+#include "passes/kernels/fuse.h"
+
+#include <string.h>
+
+Node *fusion_node(const Fusion *fusion, int index) {
+  return fusion->depend->node[index];
+}
+
+Fusion *fusion_new(Arena *arena, Graph *graph, const Target *target) {
+  Fusion *fusion = arena_new_of(arena, Fusion);
+  fusion->arena = arena;
+  fusion->graph = graph;
+  fusion->target = target;
+  fusion->depend = depend_new(arena, graph);
+  size_t n = (size_t)fusion->depend->n + 1;
+  fusion->group_of = arena_alloc(arena, n * sizeof(int));
+  fusion->by_rank = arena_alloc(arena, n * sizeof(int));
+  fusion->reached = arena_alloc(arena, n * sizeof(int));
+  fusion->late = arena_alloc(arena, n * sizeof(int));
+  fusion->group = arena_alloc(arena, n * sizeof(Group));
+  for (int i = 0; i < fusion->depend->n; i++) {
+    fusion->group_of[i] = fusion->by_rank[i] = i;
+    fusion->group[i] = (Group){.n = 1, .node = arena_alloc(arena, sizeof(int)), .rank = i};
+    fusion->group[i].node[0] = i;
+  }
+  return fusion;
+}
+
+static bool has(const int *list, int n, int x) {
+  for (int i = 0; i < n; i++)
+    if (list[i] == x)
+      return true;
+  return false;
+}
+
+/* Marks the groups that read what `from` makes, other than itself and `except`. */
+static void reach(Fusion *fusion, int from, const int *except, int n) {
+  const Group *group = &fusion->group[from];
+  const Depend *depend = fusion->depend;
+  for (int i = 0; i < group->n; i++)
+    for (int e = depend->succ_begin[group->node[i]]; e < depend->succ_begin[group->node[i] + 1];
+         e++) {
+      int to = fusion->group_of[depend->succ[e]];
+      if (to != from && !has(except, n, to))
+        fusion->reached[to] = fusion->n_merges;
+    }
+}
+
+/* Must something else run between two of the n groups, which are in the order of their ranks?
+ * Leaves marks on what follows any of them, up to the last. */
+static bool separated(Fusion *fusion, const int *group, int n) {
+  fusion->n_merges++;
+  for (int r = fusion->group[group[0]].rank; r <= fusion->group[group[n - 1]].rank; r++) {
+    int id = fusion->by_rank[r];
+    bool member = id >= 0 && has(group, n, id);
+    bool reached = id >= 0 && fusion->reached[id] == fusion->n_merges;
+    if (member && reached)
+      return true;
+    if (member || reached)
+      reach(fusion, id, group, member ? n : 0);
+  }
+  return false;
+}
+
+static void put(Fusion *fusion, int rank, int group) {
+  fusion->by_rank[rank] = group;
+  fusion->group[group].rank = rank;
+}
+
+/* Between the two: what does not follow `a` stays in front, then both, then what follows `a`. */
+static void reorder(Fusion *fusion, int a, int b) {
+  int lo = fusion->group[a].rank, hi = fusion->group[b].rank, n_late = 0, put_at = lo;
+  for (int r = lo + 1; r < hi; r++) {
+    int id = fusion->by_rank[r];
+    if (id >= 0 && fusion->reached[id] == fusion->n_merges)
+      fusion->late[n_late++] = id;
+    else if (id >= 0)
+      put(fusion, put_at++, id);
+  }
+  put(fusion, put_at++, a);
+  for (int i = 0; i < n_late; i++)
+    put(fusion, put_at++, fusion->late[i]);
+  while (put_at <= hi)
+    fusion->by_rank[put_at++] = -1;
+}
+
+static void absorb(Fusion *fusion, int a, int b) {
+  Group *into = &fusion->group[a], *from = &fusion->group[b];
+  int n = into->n + from->n, i = 0, j = 0;
+  int *node = arena_alloc(fusion->arena, (size_t)n * sizeof *node);
+  for (int k = 0; k < n; k++)
+    node[k] = j == from->n || (i < into->n && into->node[i] < from->node[j]) ? into->node[i++]
+                                                                             : from->node[j++];
+  for (j = 0; j < from->n; j++)
+    fusion->group_of[from->node[j]] = a;
+  *into = (Group){.n = n, .node = node, .rank = into->rank};
+  *from = (Group){.rank = -1};
+}
+
+bool fusion_merge(Fusion *fusion, int a, int b) {
+  bool swap = fusion->group[a].rank > fusion->group[b].rank;
+  int both[] = {swap ? b : a, swap ? a : b};
+  CHECK(a != b, "group %d with itself", a);
+  if (separated(fusion, both, 2))
+    return false;
+  reorder(fusion, both[0], both[1]);
+  absorb(fusion, both[0], both[1]);
+  return true;
+}
+
+bool fusion_merge_all(Fusion *fusion, const int *node, int n) {
+  int group[MAX_GROUP] = {0};
+  for (int i = 0, k; i < n; i++) {
+    int id = fusion->group_of[node[i]];
+    if (fusion->group[id].n > 1)
+      return false;
+    for (k = i; k > 0 && fusion->group[group[k - 1]].rank > fusion->group[id].rank; k--)
+      group[k] = group[k - 1];
+    group[k] = id;
+  }
+  if (separated(fusion, group, n))
+    return false;
+  for (int i = 1; i < n; i++)
+    CHECK(fusion_merge(fusion, group[0], group[i]), "group %d does not join", group[i]);
+  return true;
+}

@@ -1,0 +1,92 @@
+/* Before grouping:
+ *
+ *   before   output %c                       // a constant: nobody would write its memory
+ *   after    %c.copy = broadcast %c {shape=[..], axes=[]}
+ *            output %c.copy
+ *
+ *   before   %z = affine %x, %s, %t          // in the forward pass
+ *            %y = relu %z
+ *            %g = relu_grad %dy, %y          // much later: reads %dy, %y, and with the sums %x
+ *            %a, %b = bn_grad_stats %g, %x, %m
+ *   after    %z.again = affine %x, %s, %t    // same numbers, same rounding: same mask
+ *            %g = relu_grad %dy, %z.again    // one tensor less to read, %y may die early
+ */
+#include "passes/kernels/fuse.h"
+
+static Value *copy_of(Graph *graph, Value *value, SrcLoc loc) {
+  Node *node = graph_append(graph, OP_BROADCAST, loc, 1, &value);
+  attr_set_ints(graph, node, ATTR_SHAPE, value->type.dim, value->type.rank);
+  attr_set_ints(graph, node, ATTR_AXES, NULL, 0);
+  Value *copy =
+      node_finish(graph, node, arena_printf(graph->arena, "%s.copy", value->name), 1, NULL);
+  copy->layout = value->layout;
+  return copy;
+}
+
+static bool is_updated(const Graph *graph, const Node *variable) {
+  for (int i = graph->n_nodes - 1; i >= 0; i--)
+    if (graph->node[i]->op == OP_UPDATE && graph->node[i]->arg[0]->node == variable)
+      return true;
+  return false;
+}
+
+/* Loops take a constant as a literal or a table; library calls and the program want an address. */
+static bool wants_memory(const Node *node, int k) {
+  GenClass gen = op_info[node->op].gen;
+  return node->op == OP_OUTPUT || node_is_main(node) || gen == GEN_REDUCE ||
+         (gen == GEN_ROW && k == 0) ||
+         (gen == GEN_OPT && type_equal(type_with(node->arg[k]->type, DT_F32), node->arg[0]->type));
+}
+
+static bool needs_copy(const Graph *graph, const Node *node, int k) {
+  const Node *def = value_storage(node->arg[k])->node;
+  if (def->op == OP_CONST)
+    return wants_memory(node, k);
+  /* An update may run before the reader, or the program after it: both want the old value. */
+  if (def->op == OP_VARIABLE)
+    return (node->op == OP_UPDATE && k == 1) || (node->op == OP_OUTPUT && is_updated(graph, def));
+  return false;
+}
+
+static bool make_copies(Graph *graph) {
+  int n = graph->n_nodes;
+  for (int i = 0; i < n; i++) {
+    Node *node = graph->node[i];
+    for (int k = 0; k < node->n_args; k++)
+      if (needs_copy(graph, node, k))
+        node->arg[k] = copy_of(graph, node->arg[k], node->loc);
+  }
+  return graph->n_nodes > n;
+}
+
+/* The affine that made `y`, directly or through a ReLU; NULL if something else did. */
+static const Node *affine_behind(const Value *y) {
+  const Node *node = y->node->op == OP_RELU ? y->node->arg[0]->node : y->node;
+  return node->op == OP_AFFINE ? node : NULL;
+}
+
+static bool recompute_mask(Graph *graph, const Node *stats, int n_old) {
+  Node *grad = stats->op == OP_BN_GRAD_STATS ? stats->arg[0]->node : NULL;
+  if (!grad || grad->op != OP_RELU_GRAD)
+    return false;
+  const Node *affine = affine_behind(grad->arg[1]);
+  if (!affine || affine->arg[0] != stats->arg[1] || affine->order >= n_old)
+    return false;
+  const char *name = arena_printf(graph->arena, "%s.again", affine->result[0]->name);
+  grad->arg[1] = graph_op(graph, OP_AFFINE, name, affine->loc, affine->n_args, affine->arg);
+  grad->arg[1]->layout = affine->result[0]->layout;
+  return true;
+}
+
+bool fuse_prepare(Graph *graph) {
+  graph_sweep(graph);
+  bool changed = make_copies(graph);
+  int n = graph->n_nodes;
+  for (int i = 0; i < n; i++)
+    changed |= recompute_mask(graph, graph->node[i], n);
+  if (changed) {
+    graph_sort(graph);
+    graph_sweep(graph);
+  }
+  return changed;
+}

@@ -1,0 +1,122 @@
+#include "passes/memory/memory_report.h"
+
+#include "passes/memory/pack.h"
+
+#include <inttypes.h>
+
+typedef struct Sums {
+  Block *block; /* for the lower bound */
+  int n_blocks;
+  int n_values;
+  int64_t bytes;
+} Sums;
+
+static void print_row(FILE *out, const char *name, const SrcLoc *loc, int64_t bytes, int64_t at,
+                      const int64_t *live) {
+  fprintf(out, "%-32s %-24s %12" PRId64 " %12" PRId64 "", name, loc->name ? loc->name : "-", bytes,
+          at);
+  if (live)
+    fprintf(out, "  %" PRId64 "..%" PRId64, live[0], live[1]);
+  fputc('\n', out);
+}
+
+/* A value written over an operand that dies takes no room beside it. */
+static void end_replaced(Sums *sums, int64_t at, int64_t bytes, int64_t first) {
+  for (int i = 0; i < sums->n_blocks; i++)
+    if (sums->block[i].at == at && sums->block[i].bytes == bytes && sums->block[i].last == first &&
+        sums->block[i].first < first)
+      sums->block[i].last--;
+}
+
+static void add(Sums *sums, int64_t bytes, int64_t at, const int64_t *live) {
+  end_replaced(sums, at, bytes, live[0]);
+  sums->bytes += bytes;
+  sums->n_values++;
+  sums->block[sums->n_blocks++] =
+      (Block){.bytes = bytes, .at = at, .first = (int)live[0], .last = (int)live[1]};
+}
+
+static void print_results(const Node *node, Sums *sums, FILE *out) {
+  const int64_t *at = attr_ints(node, ATTR_AT, node->n_results);
+  const int64_t *live = attr_ints(node, ATTR_LIVE, 2 * node->n_results);
+  for (int r = 0; at && live && r < node->n_results; r++) {
+    if (at[r] < 0)
+      continue;
+    int64_t bytes = type_bytes(node->result[r]->type);
+    print_row(out, node->result[r]->name, &node->loc, bytes, at[r], live + 2 * r);
+    add(sums, bytes, at[r], live + 2 * r);
+  }
+}
+
+static void print_workspace(const Node *node, Sums *sums, FILE *out) {
+  const int64_t *space = attr_ints(node, ATTR_WORKSPACE, 2);
+  if (!space)
+    return;
+  int64_t kernel = attr_int(node, ATTR_KERNEL, 0), live[2] = {kernel, kernel};
+  print_row(out, "(workspace)", &node->loc, space[1], space[0], live);
+  add(sums, space[1], space[0], live);
+}
+
+/* Images that a device makes of bytes, while the step before is still at work. */
+static void print_pixels(const Graph *graph, const Node *node, FILE *out) {
+  if (node->op != OP_INPUT || !attr_int(node, ATTR_PIXELS, 0))
+    return;
+  TensorType type = node->result[0]->type;
+  fprintf(out,
+          "@%s: %%%s arrives beside the arena, as %" PRId64 " bytes of pixels and %" PRId64
+          " numbers that say what they mean\n",
+          graph->name, node->result[0]->name, type_count(type), 2 * type.dim[0]);
+}
+
+static void print_graph(const Graph *graph, Arena *arena, FILE *out) {
+  size_t n = (size_t)graph->n_nodes * (MAX_RESULTS + 1) + 1;
+  Sums sums = {.block = arena_alloc(arena, n * sizeof *sums.block)};
+  fprintf(out, "@%s: the arena\n%-32s %-24s %12s %12s  %s\n", graph->name, "value", "layer",
+          "bytes", "at", "live");
+  for (int i = 0; i < graph->n_nodes; i++) {
+    print_workspace(graph->node[i], &sums, out);
+    if (graph->node[i]->op != OP_VARIABLE)
+      print_results(graph->node[i], &sums, out);
+  }
+  for (int i = 0; i < graph->n_nodes; i++)
+    print_pixels(graph, graph->node[i], out);
+  fprintf(out,
+          "@%s: peak %" PRId64 " bytes; %d buffers have %" PRId64
+          " bytes together; at most %" PRId64 " bytes are alive at once\n\n",
+          graph->name, graph->arena_bytes, sums.n_values, sums.bytes,
+          pack_lower_bound(arena, sums.block, sums.n_blocks));
+}
+
+static void print_state(const Module *module, FILE *out) {
+  int count = 0;
+  fprintf(out, "state\n%-32s %-24s %12s %12s\n", "variable", "kind", "bytes", "at");
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      const Node *node = module->graph[g]->node[i];
+      const int64_t *at = attr_ints(node, ATTR_AT, 1);
+      bool known = false;
+      for (int h = 0; h < g && node->op == OP_VARIABLE; h++)
+        known |= graph_find(module->graph[h], node->result[0]->name) != NULL;
+      if (node->op != OP_VARIABLE || known || !at)
+        continue;
+      SrcLoc kind = {.name = attr_str(node, ATTR_KIND, "")};
+      print_row(out, node->result[0]->name, &kind, type_bytes(node->result[0]->type), *at, NULL);
+      count++;
+    }
+  fprintf(out, "state: %d variables in %" PRId64 " bytes\n", count, module->state_bytes);
+}
+
+/* The arena is shared by the graphs: the largest decides. */
+void memory_report(const Module *module, FILE *out) {
+  Arena *arena = arena_new();
+  int64_t most = 0;
+  for (int g = 0; g < module->n_graphs; g++) {
+    print_graph(module->graph[g], arena, out);
+    if (module->graph[g]->arena_bytes > most)
+      most = module->graph[g]->arena_bytes;
+  }
+  print_state(module, out);
+  fprintf(out, "memory: %" PRId64 " bytes = arena %" PRId64 " + state %" PRId64 "\n",
+          most + module->state_bytes, most, module->state_bytes);
+  arena_free(arena);
+}

@@ -1,0 +1,13 @@
+/* The text of --print-memory-plan. */
+#ifndef AMPCC_PASSES_MEMORY_MEMORY_REPORT_H
+#define AMPCC_PASSES_MEMORY_MEMORY_REPORT_H
+
+#include "ir/ir.h"
+
+#include <stdio.h>
+
+/* Every place of a module in stage PLANNED, graph by graph; each graph's peak beside the sum of its
+ * buffers and the most bytes that are alive at once. */
+void memory_report(const Module *module, FILE *out);
+
+#endif

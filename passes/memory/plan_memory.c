@@ -1,0 +1,265 @@
+/* plan-memory: give every stored result a place.
+ *
+ *   before   %a = relu %x {kernel=0} : f32[25]
+ *            %b = exp %a {kernel=1} : f32[25]
+ *            %c = neg %b {kernel=2} : f32[25]
+ *   after    %a = relu %x {kernel=0, at=[0], live=[0,1]} : f32[25]
+ *            %b = exp %a {kernel=1, at=[0], live=[1,2]} : f32[25]   // in place
+ *            ...
+ *
+ * Variables get an offset in the state block, the same in every graph. All else shares one arena: a
+ * place is taken from the value's kernel to its last reader. Values that no other kernel reads have
+ * no place (AT_INTERNAL, AT_STATE); views share their operand's (AT_VIEW). A loop may write over an
+ * operand that dies in it. Never moves a kernel. Graph goes from stage fused to planned.
+ * Tests: tests/passes/plan_memory.amp, tests/unit/plan.c */
+#include "passes/memory/depend.h"
+#include "passes/memory/pack.h"
+#include "passes/pass.h"
+#include "passes/memory/plan.h"
+#include "passes/memory/storage.h"
+
+#include <inttypes.h>
+
+typedef struct Plan {
+  Arena *arena;
+  Graph *graph;
+  const Target *target;
+  Storages *storages;
+  int *last;    /* per storage: kernel of its last use; outputs: the last of all */
+  int *over;    /* per storage: the storage whose place it takes over, or -1 */
+  Block *block; /* storages first, then the workspaces; those taken over are part of another */
+  int n_blocks;
+  int *block_of;   /* per storage */
+  int *work_block; /* per kernel, -1 without workspace */
+} Plan;
+
+/* ---- state ---- */
+
+/* The first graph's variable node of that name, which holds its offset in `mark` for all. */
+static Node *first_variable(const Module *module, const char *name) {
+  for (int g = 0; g < module->n_graphs; g++) {
+    Value *value = graph_find(module->graph[g], name);
+    if (value && value->node->op == OP_VARIABLE)
+      return value->node;
+  }
+  return NULL;
+}
+
+/* In order of first appearance, so that every graph's run of this pass finds the same offsets. */
+static void plan_state(Module *module, Graph *graph, int64_t align, Arena *arena) {
+  int n = 0;
+  for (int g = 0; g < module->n_graphs; g++)
+    n += module->graph[g]->n_nodes;
+  int64_t *at = arena_alloc(arena, ((size_t)n + 1) * sizeof *at), bytes = 0;
+  n = 0;
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      Node *node = module->graph[g]->node[i];
+      if (node->op != OP_VARIABLE || first_variable(module, node->result[0]->name) != node)
+        continue;
+      node->mark = n;
+      at[n++] = bytes;
+      bytes += round_up(type_bytes(node->result[0]->type), align);
+    }
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_VARIABLE) {
+      const Node *first = first_variable(module, graph->node[i]->result[0]->name);
+      attr_set_ints(graph, graph->node[i], ATTR_AT, &at[first->mark], 1);
+    }
+  module->state_bytes = bytes;
+}
+
+/* ---- how much there may be ---- */
+
+static int64_t state_bytes(const Module *module, int64_t align) {
+  int64_t bytes = 0;
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      const Node *node = module->graph[g]->node[i];
+      if (node->op == OP_VARIABLE && first_variable(module, node->result[0]->name) == node)
+        bytes += round_up(type_bytes(node->result[0]->type), align);
+    }
+  return bytes;
+}
+
+int64_t plan_limit(const PassContext *context) {
+  const Target *target = context->target;
+  if (context->options->max_memory)
+    return context->options->max_memory;
+  if (!target->memory)
+    return INT64_MAX;
+  int64_t left = target->memory - state_bytes(context->module, target->align);
+  return left > 0 ? left : 0;
+}
+
+static const char *size_text(Arena *arena, int64_t bytes) {
+  return bytes < 1 << 20   ? arena_printf(arena, "%" PRId64 " bytes", bytes)
+         : bytes < 1 << 30 ? arena_printf(arena, "%.3f MiB", (double)bytes / 0x1p20)
+                           : arena_printf(arena, "%.3f GiB", (double)bytes / 0x1p30);
+}
+
+static void check_limit(PassContext *context, const Graph *graph) {
+  int64_t limit = plan_limit(context);
+  Arena *arena = context->scratch;
+  if (graph->arena_bytes > limit)
+    diag_error(context->diag, (SrcLoc){0}, DIAG_MEMORY,
+               "@%s needs %s for activations, gradients and workspaces, %s %s: a smaller "
+               "--batch-size needs less",
+               graph->name, size_text(arena, graph->arena_bytes),
+               context->options->max_memory
+                   ? "--max-memory allows"
+                   : arena_printf(arena, "%s has room for", context->target->name),
+               size_text(arena, limit));
+}
+
+/* ---- lifetimes ---- */
+
+static void find_lifetimes(Plan *plan) {
+  Storages *s = plan->storages;
+  for (int i = 0; i < s->n; i++) {
+    const Storage *storage = &s->storage[i];
+    plan->last[i] = storage->output ? s->kernels.n - 1 : storage->maker < 0 ? 0 : storage->maker;
+    if (plan->last[i] < 0)
+      plan->last[i] = 0; /* a graph without kernels */
+    plan->over[i] = -1;
+  }
+  for (int k = 0; k < s->kernels.n; k++)
+    for (int r = 0; r < s->reads[k].n; r++)
+      if (plan->last[s->reads[k].v[r]] < k)
+        plan->last[s->reads[k].v[r]] = k;
+}
+
+/* ---- in place ---- */
+
+static void take_over(Plan *plan, int k, int made) {
+  Storages *s = plan->storages;
+  for (int r = 0; r < s->reads[k].n; r++) {
+    int old = s->reads[k].v[r];
+    bool taken = false;
+    for (int m = 0; m < s->makes[k].n; m++)
+      taken |= plan->over[s->makes[k].v[m]] == old;
+    if (!taken && plan->last[old] == k &&
+        storage_may_replace(&s->kernels.kernel[k], &s->storage[made], &s->storage[old])) {
+      plan->over[made] = old;
+      return;
+    }
+  }
+}
+
+static void find_in_place(Plan *plan) {
+  for (int k = 0; k < plan->storages->kernels.n; k++)
+    for (int m = 0; m < plan->storages->makes[k].n; m++)
+      take_over(plan, k, plan->storages->makes[k].v[m]);
+}
+
+/* ---- blocks ---- */
+
+static int first_kernel(const Plan *plan, int storage) {
+  int maker = plan->storages->storage[storage].maker;
+  return maker < 0 ? 0 : maker;
+}
+
+/* One block for each chain of values that take over each other's place. Makers come first in the
+ * list of storages, so a chain's head is always known. */
+static void make_blocks(Plan *plan) {
+  Storages *s = plan->storages;
+  for (int i = 0; i < s->n; i++) {
+    if (plan->over[i] >= 0) {
+      plan->block_of[i] = plan->block_of[plan->over[i]];
+      plan->block[plan->block_of[i]].last = plan->last[i];
+      continue;
+    }
+    plan->block_of[i] = plan->n_blocks;
+    plan->block[plan->n_blocks++] =
+        (Block){.bytes = round_up(s->storage[i].bytes, plan->target->align),
+                .first = first_kernel(plan, i),
+                .last = plan->last[i]};
+  }
+  for (int k = 0; k < s->kernels.n; k++) {
+    int64_t bytes = plan->target->workspace(plan->target, &s->kernels.kernel[k]);
+    plan->work_block[k] = bytes ? plan->n_blocks : -1;
+    if (bytes)
+      plan->block[plan->n_blocks++] =
+          (Block){.bytes = round_up(bytes, plan->target->align), .first = k, .last = k};
+  }
+}
+
+/* ---- attributes ---- */
+
+static bool is_updated_inside(const Plan *plan, const Value *value) {
+  const Kernel *kernel = &plan->storages->kernels.kernel[value->node->mark];
+  for (int i = 0; i < kernel->n_nodes; i++)
+    if (kernel->node[i]->op == OP_UPDATE && kernel->node[i]->arg[1] == value)
+      return true;
+  return false;
+}
+
+static void set_places(Plan *plan, Node *node) {
+  int64_t at[MAX_RESULTS], live[2 * MAX_RESULTS];
+  bool view = op_info[node->op].gen == GEN_VIEW, any = false;
+  for (int r = 0; r < node->n_results; r++) {
+    int i = view ? -1 : storage_index(plan->storages, node->result[r]);
+    if (i >= 0) {
+      at[r] = plan->block[plan->block_of[i]].at;
+      live[2 * r] = first_kernel(plan, i);
+      live[2 * r + 1] = plan->last[i];
+      any = true;
+      continue;
+    }
+    bool state = !view && node->mark >= 0 && is_updated_inside(plan, node->result[r]);
+    at[r] = view ? AT_VIEW : state ? AT_STATE : AT_INTERNAL;
+    live[2 * r] = live[2 * r + 1] = node->mark;
+  }
+  attr_set_ints(plan->graph, node, ATTR_AT, at, node->n_results);
+  if (any)
+    attr_set_ints(plan->graph, node, ATTR_LIVE, live, 2 * node->n_results);
+}
+
+static void set_attributes(Plan *plan) {
+  for (int i = 0; i < plan->graph->n_nodes; i++) {
+    Node *node = plan->graph->node[i];
+    if (node->n_results && node->op != OP_VARIABLE)
+      set_places(plan, node);
+  }
+  for (int k = 0; k < plan->storages->kernels.n; k++) {
+    if (plan->work_block[k] < 0)
+      continue;
+    Kernel *kernel = &plan->storages->kernels.kernel[k];
+    int64_t space[2] = {plan->block[plan->work_block[k]].at,
+                        plan->target->workspace(plan->target, kernel)};
+    attr_set_ints(plan->graph, kernel->node[0], ATTR_WORKSPACE, space, 2);
+  }
+}
+
+static Plan plan_new(PassContext *context, Graph *graph) {
+  Plan plan = {.arena = context->scratch, .graph = graph, .target = context->target};
+  /* Numbers 0.. so that a kernel's id is its place. */
+  KernelList kernels = kernels_of(plan.arena, graph);
+  graph_order_kernels(plan.arena, graph, kernels.kernel, kernels.n);
+  plan.storages = storages_new(plan.arena, graph);
+  size_t n = (size_t)plan.storages->n + 1, k = (size_t)kernels.n + 1;
+  plan.last = arena_alloc(plan.arena, n * sizeof(int));
+  plan.over = arena_alloc(plan.arena, n * sizeof(int));
+  plan.block_of = arena_alloc(plan.arena, n * sizeof(int));
+  plan.block = arena_alloc(plan.arena, (n + k) * sizeof(Block));
+  plan.work_block = arena_alloc(plan.arena, k * sizeof(int));
+  return plan;
+}
+
+bool pass_plan_memory(PassContext *context, Graph *graph) {
+  graph_sweep(graph);
+  if (!kernels_accept(context, graph))
+    return false;
+  plan_state(context->module, graph, context->target->align, context->scratch);
+  Plan plan = plan_new(context, graph);
+  find_lifetimes(&plan);
+  find_in_place(&plan);
+  make_blocks(&plan);
+  graph->arena_bytes = pack(plan.arena, plan.block, plan.n_blocks);
+  set_attributes(&plan);
+  graph->stage = STAGE_PLANNED;
+  const char *why = plan_check(plan.arena, context->module, graph, plan.target);
+  CHECK(!why, "plan of @%s: %s", graph->name, why);
+  check_limit(context, graph);
+  return true;
+}

@@ -1,0 +1,217 @@
+/* recompute: make values a second time rather than keep them, where --max-memory asks for it.
+ *
+ *   before   %y = affine %x, %s, %t {kernel=2} : f32[8,4,4,16]
+ *            %h = relu %y {kernel=2} : f32[8,4,4,16]
+ *            %z = conv2d %h, %w {kernel=3} ..
+ *            ...                                       // many kernels, %x lives on anyway
+ *            %dw = conv2d_wgrad %h, %dz {kernel=90} ..
+ *   after    ...
+ *            %y.again = affine %x, %s, %t {kernel=90, again=1} : f32[8,4,4,16]
+ *            %h.again = relu %y.again {kernel=90, again=1} : f32[8,4,4,16]
+ *            %dw = conv2d_wgrad %h.again, %dz {kernel=91} ..
+ *
+ * Only pointwise ops are done twice (recompute_recipe.c), as few as it takes (recompute_choose.c),
+ * and each copy is rounded as the first was, what a library's kernel made once, at its end: no
+ * value changes. Runs on the final order of kernels, where it is known what is stored and for how
+ * long; plan-memory says whether all fits.
+ * Tests: tests/passes/recompute.amp, tests/unit/plan.c, tests/cuda/recompute.py */
+#include "passes/memory/recompute.h"
+
+#include "passes/edit.h"
+#include "passes/memory/plan.h"
+
+/* ---- second copies ---- */
+
+typedef struct Copies {
+  Recompute *r;
+  Value **again;  /* per storage: its second copy, NULL before that is made */
+  Kernel *kernel; /* per storage: the kernel that makes it */
+} Copies;
+
+/* What kernel `k`, or what is made again for it, reads in place of `value`. */
+static Value *copy_for(const Copies *copies, Value *value, int k) {
+  const Recompute *r = copies->r;
+  int i = storage_index(r->storages, value);
+  return i >= 0 && r->split[i] >= 0 && k > r->split[i] ? copies->again[i] : value;
+}
+
+/* One more node of what makes storage i again; stands for `first`. `type` as node_finish has it. */
+static Value *add_node(const Copies *copies, int i, Node *node, const Value *first,
+                       const TensorType *type) {
+  const Recompute *r = copies->r;
+  Graph *graph = r->graph;
+  Kernel *kernel = &copies->kernel[i];
+  const Node *reader = r->storages->kernels.kernel[r->place[i]].node[0];
+  attr_set_int(graph, node, ATTR_STAGE, attr_int(reader, ATTR_STAGE, 0));
+  attr_set_str(graph, node, ATTR_ROLE, "prologue");
+  attr_set_int(graph, node, ATTR_AGAIN, 1);
+  Value *value = node_finish(graph, node, name_with(graph, first->name, "again"), 1, type);
+  value->layout = first->layout;
+  kernel->node[kernel->n_nodes++] = node;
+  return value;
+}
+
+static Value *add_cast(const Copies *copies, int i, Value *from, const Value *first, DType dtype) {
+  TensorType type = type_with(from->type, dtype);
+  Node *node = graph_append(copies->r->graph, OP_CAST, first->node->loc, 1, &from);
+  return add_node(copies, i, node, first, &type);
+}
+
+static Value *widened(const Copies *copies, int i, Value *value) {
+  const Kernel *kernel = &copies->kernel[i];
+  for (int n = 0; n < kernel->n_nodes; n++)
+    if (kernel->node[n]->op == OP_CAST && kernel->node[n]->arg[0] == value)
+      return kernel->node[n]->result[0];
+  return add_cast(copies, i, value, value, DT_F32);
+}
+
+/* What a second copy of storage i has for operand k of a node of its recipe. */
+static Value *operand_for(const Copies *copies, int i, const Node *node, int k,
+                          Value *const *made) {
+  const Recipe *recipe = copies->r->recipe[i];
+  for (int n = 0; n < recipe->n && recipe->node[n] != node; n++)
+    if (recipe->node[n]->result[0] == node->arg[k])
+      return made[n];
+  Value *value = copy_for(copies, node->arg[k], copies->r->place[i]);
+  return recipe->wide && arg_is_elementwise(node, k) ? widened(copies, i, value) : value;
+}
+
+/* As the first copy, but for what passes said of that. */
+static Value *copy_node(const Copies *copies, int i, const Node *from, Value *const *made) {
+  Graph *graph = copies->r->graph;
+  Node *to = graph_append(graph, from->op, from->loc, from->n_args, from->arg);
+  for (int k = 0; k < from->n_args; k++)
+    to->arg[k] = operand_for(copies, i, from, k, made);
+  for (int k = 0; k < from->n_attrs; k++)
+    if (!attr_info[from->attr[k].key].any && !attr_info[from->attr[k].key].note)
+      attr_set(graph, to, from->attr[k]);
+  return add_node(copies, i, to, from->result[0], &from->result[0]->type);
+}
+
+static void make_copy(Copies *copies, int i) {
+  const Recompute *r = copies->r;
+  const Recipe *recipe = r->recipe[i];
+  const Value *first = r->storages->storage[i].value;
+  size_t room = (size_t)(recipe->n + recipe->leaf.n + 1);
+  Value *made[MAX_GROUP];
+  copies->kernel[i].node = arena_alloc(r->arena, room * sizeof(Node *));
+  for (int n = 0; n < recipe->n; n++)
+    made[n] = copy_node(copies, i, recipe->node[n], made);
+  Value *last = made[recipe->n - 1];
+  copies->again[i] = recipe->wide ? add_cast(copies, i, last, first, first->type.dtype) : last;
+}
+
+static void read_copies(const Copies *copies) {
+  const KernelList *kernels = &copies->r->storages->kernels;
+  for (int k = 0; k < kernels->n; k++)
+    for (int n = 0; n < kernels->kernel[k].n_nodes; n++) {
+      Node *node = kernels->kernel[k].node[n];
+      for (int a = node->op == OP_UPDATE; a < node->n_args; a++)
+        node->arg[a] = copy_for(copies, node->arg[a], k);
+    }
+}
+
+/* One loop for both, if that may be: what the first makes the second need not read. */
+static bool join(const Recompute *r, Kernel *kernel, const Kernel *next) {
+  int n = kernel->n_nodes + next->n_nodes;
+  Kernel both = {.n_nodes = n, .node = arena_alloc(r->arena, (size_t)n * sizeof *both.node)};
+  for (int i = 0; i < n; i++)
+    both.node[i] = i < kernel->n_nodes ? kernel->node[i] : next->node[i - kernel->n_nodes];
+  if (!form_legal(&both, r->target))
+    return false;
+  *kernel = both;
+  return true;
+}
+
+/* What is made again in front of kernel k; makers before readers, as storages are in the order of
+ * the graph. */
+static int again_kernels(const Copies *copies, int k, Kernel *out) {
+  const Recompute *r = copies->r;
+  int n = 0;
+  for (int i = 0; i < r->storages->n; i++)
+    if (copies->again[i] && r->place[i] == k && !(n && join(r, &out[n - 1], &copies->kernel[i])))
+      out[n++] = copies->kernel[i];
+  return n;
+}
+
+static void insert_kernels(const Copies *copies) {
+  const Recompute *r = copies->r;
+  const KernelList *old = &r->storages->kernels;
+  size_t room = (size_t)old->n + (size_t)r->storages->n + 1;
+  Kernel *kernel = arena_alloc(r->arena, room * sizeof *kernel);
+  int n = 0;
+  for (int k = 0; k < old->n; k++) {
+    n += again_kernels(copies, k, &kernel[n]);
+    kernel[n++] = old->kernel[k];
+  }
+  graph_order_kernels(r->arena, r->graph, kernel, n);
+}
+
+static bool make_copies(Recompute *r) {
+  size_t n = (size_t)r->storages->n + 1;
+  Copies copies = {.r = r,
+                   .again = arena_alloc(r->arena, n * sizeof *copies.again),
+                   .kernel = arena_alloc(r->arena, n * sizeof *copies.kernel)};
+  bool any = false;
+  for (int i = 0; i < r->storages->n; i++)
+    if (r->split[i] >= 0) {
+      make_copy(&copies, i);
+      any = true;
+    }
+  if (any) {
+    read_copies(&copies);
+    insert_kernels(&copies);
+  }
+  return any;
+}
+
+/* ---- the pass ---- */
+
+static int *ints_new(Arena *arena, int n, int value) {
+  int *ints = arena_alloc(arena, ((size_t)n + 1) * sizeof *ints);
+  for (int i = 0; i < n; i++)
+    ints[i] = value;
+  return ints;
+}
+
+static Recompute recompute_new(PassContext *context, Graph *graph) {
+  Recompute r = {.arena = context->scratch, .graph = graph, .target = context->target};
+  KernelList list = kernels_of(r.arena, graph);
+  graph_order_kernels(r.arena, graph, list.kernel, list.n); /* numbers 0.. */
+  Storages *s = r.storages = storages_new(r.arena, graph);
+  size_t n = (size_t)s->n + 1, n_kernels = (size_t)s->kernels.n + 1;
+  r.workspace = arena_alloc(r.arena, n_kernels * sizeof *r.workspace);
+  r.live = arena_alloc(r.arena, (2 * n_kernels + 1) * sizeof *r.live);
+  r.reader = arena_alloc(r.arena, n * sizeof *r.reader);
+  r.recipe = arena_alloc(r.arena, n * sizeof(Recipe *));
+  r.split = ints_new(r.arena, s->n, -1);
+  r.last = ints_new(r.arena, s->n, 0);
+  r.place = ints_new(r.arena, s->n, 0);
+  r.again_last = ints_new(r.arena, s->n, 0);
+  r.over = ints_new(r.arena, s->n, -1);
+  for (int k = 0; k < s->kernels.n; k++) {
+    r.workspace[k] =
+        round_up(r.target->workspace(r.target, &s->kernels.kernel[k]), r.target->align);
+    for (int i = 0; i < s->reads[k].n; i++) {
+      IntList *readers = &r.reader[s->reads[k].v[i]];
+      arena_push(r.arena, readers->v, readers->n, readers->cap, k);
+    }
+  }
+  return r;
+}
+
+bool pass_recompute(PassContext *context, Graph *graph) {
+  int64_t limit = plan_limit(context);
+  graph_sweep(graph);
+  if (limit == INT64_MAX || !kernels_accept(context, graph))
+    return false;
+  Recompute r = recompute_new(context, graph);
+  recompute_find_recipes(&r);
+  recompute_choose(&r, limit);
+  bool changed = make_copies(&r);
+  if (changed && !context->options->max_memory)
+    diag_note(context->diag, (SrcLoc){0},
+              "@%s would not fit into %s: some values are computed again (--print-traffic)",
+              graph->name, context->target->name);
+  return changed;
+}

@@ -1,0 +1,44 @@
+/* What the files of pass recompute share. Time is counted in slots: kernel k runs in slot 2k + 1,
+ * what is made again for it in slot 2k. */
+#ifndef AMPCC_PASSES_MEMORY_RECOMPUTE_H
+#define AMPCC_PASSES_MEMORY_RECOMPUTE_H
+
+#include "passes/kernels/fuse.h"
+#include "passes/memory/storage.h"
+
+/* How a stored value is made from other stored ones. */
+typedef struct Recipe {
+  int n;
+  const Node *node[MAX_GROUP]; /* of GEN_POINT, makers before readers; the last makes the value */
+  IntList leaf;                /* storages that they read */
+  int until;                   /* a kernel that updates what they read; past the last if none */
+  int64_t moved;               /* bytes read and written */
+  bool wide;                   /* a library made it, in f32 up to the last rounding */
+} Recipe;
+
+typedef struct Recompute {
+  Arena *arena;
+  Graph *graph;
+  const Target *target;
+  Storages *storages;
+  int64_t *workspace; /* per kernel */
+  /* per storage */
+  IntList *reader; /* kernels, ascending */
+  Recipe **recipe; /* NULL: cannot be made again */
+  int *split;      /* kernels behind this one read a second copy; -1: there is none */
+  /* what follows from the splits, per storage */
+  int *last;       /* slot in which the first copy dies */
+  int *place;      /* kernel in front of which the second is made; past the last if none */
+  int *again_last; /* slot in which it dies */
+  int *over;     /* whose place it takes over: the first (2i) or second (2i + 1) copy of storage i,
+                    or -1 */
+  int64_t *live; /* per slot: bytes */
+} Recompute;
+
+/* recompute_recipe.c: all that can be made again by pointwise ops from what is stored. */
+void recompute_find_recipes(Recompute *r);
+/* recompute_choose.c: sets `split`, and all that follows from it, until the graph fits into `limit`
+ * bytes or nothing is left that would help. */
+void recompute_choose(Recompute *r, int64_t limit);
+
+#endif

@@ -1,0 +1,243 @@
+/* Which values to make again: always one that is alive where most bytes are, and of those the one
+ * that costs the fewest bytes moved for a byte saved. Nothing is made again as long as all fits. */
+#include "passes/memory/pack.h"
+#include "passes/memory/recompute.h"
+
+#include <stdlib.h>
+
+static int slot_of(int kernel) {
+  return kernel < 0 ? 0 : 2 * kernel + 1;
+}
+
+static void at_most(int *place, int kernel) {
+  *place = kernel < *place ? kernel : *place;
+}
+
+static void at_least(int *last, int slot) {
+  *last = slot > *last ? slot : *last;
+}
+
+/* ---- lifetimes ---- */
+
+static void find_readers(Recompute *r, int i) {
+  const Storage *storage = &r->storages->storage[i];
+  int n = r->storages->kernels.n;
+  r->last[i] = storage->output ? slot_of(n - 1) : slot_of(storage->maker);
+  r->place[i] = n;
+  r->again_last[i] = r->over[i] = -1;
+  for (int k = 0; k < r->reader[i].n; k++) {
+    int reader = r->reader[i].v[k];
+    if (r->split[i] < 0 || reader <= r->split[i]) {
+      at_least(&r->last[i], slot_of(reader));
+    } else {
+      at_most(&r->place[i], reader);
+      at_least(&r->again_last[i], slot_of(reader));
+    }
+  }
+}
+
+/* What storage i is made of again must be there, the second copy of it where there is one. */
+static void keep_leaves(Recompute *r, int i) {
+  const IntList *leaf = &r->recipe[i]->leaf;
+  for (int k = 0; k < leaf->n; k++) {
+    int l = leaf->v[k];
+    if (r->split[l] < 0 || r->place[i] <= r->split[l]) {
+      at_least(&r->last[l], 2 * r->place[i]);
+    } else {
+      at_most(&r->place[l], r->place[i]);
+      at_least(&r->again_last[l], 2 * r->place[i]);
+    }
+  }
+}
+
+/* As plan-memory does it: a loop writes over an operand that dies. */
+static void take_over(Recompute *r, int k, int made) {
+  const Storage *storage = r->storages->storage;
+  for (int i = 0; i < r->storages->reads[k].n; i++) {
+    int old = r->storages->reads[k].v[i];
+    bool again = r->split[old] >= 0 && k > r->split[old];
+    int *last = again ? &r->again_last[old] : &r->last[old];
+    if (*last == slot_of(k) &&
+        storage_may_replace(&r->storages->kernels.kernel[k], &storage[made], &storage[old])) {
+      r->over[made] = 2 * old + again;
+      --*last;
+      return;
+    }
+  }
+}
+
+static void find_spans(Recompute *r) {
+  const Storages *s = r->storages;
+  for (int i = 0; i < s->n; i++)
+    find_readers(r, i);
+  for (int i = s->n - 1; i >= 0; i--) /* readers before makers */
+    if (r->split[i] >= 0)
+      keep_leaves(r, i);
+  for (int k = 0; k < s->kernels.n; k++)
+    for (int m = 0; m < s->makes[k].n; m++)
+      take_over(r, k, s->makes[k].v[m]);
+}
+
+static void add_span(Recompute *r, int64_t bytes, int first, int last) {
+  r->live[first] += bytes;
+  r->live[last + 1] -= bytes;
+}
+
+/* Fills `live`; returns the first slot where it is highest. */
+static int find_peak(Recompute *r) {
+  const Storages *s = r->storages;
+  int n = 2 * s->kernels.n + 1, peak = 0;
+  for (int t = 0; t <= n; t++)
+    r->live[t] = 0;
+  for (int i = 0; i < s->n; i++) {
+    int64_t bytes = round_up(s->storage[i].bytes, r->target->align);
+    add_span(r, bytes, slot_of(s->storage[i].maker), r->last[i]);
+    if (r->split[i] >= 0)
+      add_span(r, bytes, 2 * r->place[i], r->again_last[i]);
+  }
+  for (int k = 0; k < s->kernels.n; k++)
+    add_span(r, r->workspace[k], slot_of(k), slot_of(k));
+  for (int t = 1; t < n; t++) {
+    r->live[t] += r->live[t - 1];
+    peak = r->live[t] > r->live[peak] ? t : peak;
+  }
+  return peak;
+}
+
+/* ---- one more value ---- */
+
+typedef struct Candidate {
+  int index;
+  double cost; /* bytes moved for a byte saved */
+  int64_t bytes;
+} Candidate;
+
+static int by_cost(const void *pa, const void *pb) {
+  const Candidate *a = pa, *b = pb;
+  if (a->cost != b->cost)
+    return a->cost < b->cost ? -1 : 1;
+  if (a->bytes != b->bytes)
+    return a->bytes > b->bytes ? -1 : 1;
+  return a->index - b->index;
+}
+
+/* A value that is less than this part of what is alive is not worth a kernel. */
+enum { SMALLEST = 4096 };
+
+/* Those that are alive in a slot, made before and read after it. */
+static int candidates(const Recompute *r, int slot, Candidate *out) {
+  int n = 0;
+  for (int i = 0; i < r->storages->n; i++) {
+    const Storage *storage = &r->storages->storage[i];
+    if (r->recipe[i] && r->split[i] < 0 && slot_of(storage->maker) < slot && r->last[i] > slot &&
+        storage->bytes >= r->live[slot] / SMALLEST)
+      out[n++] =
+          (Candidate){i, (double)r->recipe[i]->moved / (double)storage->bytes, storage->bytes};
+  }
+  if (n)
+    qsort(out, (size_t)n, sizeof *out, by_cost);
+  return n;
+}
+
+static bool keeps_order(const Recompute *r) {
+  for (int i = 0; i < r->storages->n; i++)
+    if (r->split[i] >= 0 && r->place[i] > r->recipe[i]->until)
+      return false;
+  return true;
+}
+
+/* Makes i again behind a slot if that is worth it there and nowhere worse than the peak. */
+static bool try_split(Recompute *r, int i, int slot) {
+  int64_t before = r->live[slot];
+  r->split[i] = (slot + 1) / 2 - 1;
+  find_spans(r);
+  int peak = find_peak(r);
+  if (r->place[i] < r->storages->kernels.n && keeps_order(r) && r->live[slot] < before &&
+      r->live[peak] <= before)
+    return true;
+  r->split[i] = -1;
+  find_spans(r);
+  find_peak(r);
+  return false;
+}
+
+static bool choose_one(Recompute *r, int peak) {
+  Arena *scratch = arena_new();
+  Candidate *list = arena_alloc(scratch, ((size_t)r->storages->n + 1) * sizeof *list);
+  int n = candidates(r, peak, list);
+  bool done = false;
+  for (int i = 0; i < n && !done; i++)
+    done = try_split(r, list[i].index, peak);
+  arena_free(scratch);
+  return done;
+}
+
+/* ---- places ---- */
+
+/* The number that each kernel will have. */
+static int *new_numbers(const Recompute *r, Arena *arena) {
+  int n = r->storages->kernels.n, more = 0;
+  int *number = arena_alloc(arena, ((size_t)n + 1) * sizeof *number);
+  for (int i = 0; i < r->storages->n; i++)
+    if (r->split[i] >= 0)
+      number[r->place[i]]++;
+  for (int k = 0; k < n; k++) {
+    more += number[k];
+    number[k] = k + more;
+  }
+  return number;
+}
+
+/* The first (c = 2i) or second (2i + 1) copy of storage i, in kernels as they will be numbered. */
+static Block span_of(const Recompute *r, const int *number, int c) {
+  const Storage *storage = &r->storages->storage[c / 2];
+  bool again = c % 2;
+  int last = again ? r->again_last[c / 2] : r->last[c / 2];
+  int first = again ? number[r->place[c / 2]] - 1 : storage->maker < 0 ? 0 : number[storage->maker];
+  return (Block){.bytes = round_up(storage->bytes, r->target->align),
+                 .first = first,
+                 .last = last % 2 ? number[last / 2] : number[last / 2] - (last > 0)};
+}
+
+/* What plan-memory will make of it: the size of the arena. */
+static int64_t packed_bytes(const Recompute *r) {
+  const Storages *s = r->storages;
+  Arena *arena = arena_new();
+  int *number = new_numbers(r, arena), n = 0;
+  size_t room = 2 * (size_t)s->n + (size_t)s->kernels.n + 1;
+  Block *block = arena_alloc(arena, room * sizeof *block);
+  int *block_of = arena_alloc(arena, room * sizeof *block_of);
+  for (int c = 0; c < 2 * s->n; c++) {
+    if (c % 2 && r->split[c / 2] < 0)
+      continue;
+    int over = c % 2 ? -1 : r->over[c / 2];
+    block_of[c] = over < 0 ? n++ : block_of[over];
+    Block span = span_of(r, number, c);
+    if (over < 0)
+      block[block_of[c]] = span;
+    else
+      block[block_of[c]].last = span.last;
+  }
+  for (int k = 0; k < s->kernels.n; k++)
+    if (r->workspace[k])
+      block[n++] = (Block){.bytes = r->workspace[k], .first = number[k], .last = number[k]};
+  int64_t bytes = pack(arena, block, n);
+  arena_free(arena);
+  return bytes;
+}
+
+void recompute_choose(Recompute *r, int64_t limit) {
+  int64_t goal = limit;
+  find_spans(r);
+  for (;;) {
+    int peak = find_peak(r);
+    if (r->live[peak] <= goal) {
+      int64_t bytes = packed_bytes(r);
+      if (bytes <= limit)
+        return;
+      goal -= bytes - limit;
+    } else if (!choose_one(r, peak)) {
+      return;
+    }
+  }
+}

@@ -1,0 +1,116 @@
+#include "passes/memory/storage.h"
+
+#include "passes/kernels/fuse.h"
+
+int64_t round_up(int64_t bytes, int64_t align) {
+  return (bytes + align - 1) / align * align;
+}
+
+static int slot(const Value *value) {
+  return value->node->order * MAX_RESULTS + value->index;
+}
+
+int storage_index(const Storages *storages, const Value *value) {
+  return storages->index_of[slot(value_storage((Value *)value))];
+}
+
+/* Bits per value: read outside its kernel; is an output. */
+enum { READ_OUTSIDE = 1, READ_BY_PROGRAM = 2 };
+
+static void mark_readers(const Graph *graph, unsigned char *flags) {
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    bool view = op_info[node->op].gen == GEN_VIEW;
+    for (int a = node->op == OP_UPDATE; a < node->n_args; a++) {
+      const Value *value = value_storage(node->arg[a]);
+      if (node->op == OP_OUTPUT)
+        flags[slot(value)] |= READ_OUTSIDE | READ_BY_PROGRAM;
+      else if (view || node->mark != value->node->mark)
+        flags[slot(value)] |= READ_OUTSIDE;
+    }
+  }
+}
+
+static bool is_stored(const Value *value, unsigned flags) {
+  const Node *node = value->node;
+  if (node->op == OP_INPUT)
+    return true;
+  return node_has_code(node) && (flags & READ_OUTSIDE || (node_is_main(node) && !value->n_uses));
+}
+
+static bool has(const IntList *list, int v) {
+  for (int i = 0; i < list->n; i++)
+    if (list->v[i] == v)
+      return true;
+  return false;
+}
+
+static void list_kernels(Arena *arena, Storages *s) {
+  for (int k = 0; k < s->kernels.n; k++)
+    for (int i = 0; i < s->kernels.kernel[k].n_nodes; i++) {
+      const Node *node = s->kernels.kernel[k].node[i];
+      for (int a = node->op == OP_UPDATE; a < node->n_args; a++) {
+        int index = storage_index(s, node->arg[a]);
+        if (index < 0 || s->storage[index].maker == k || has(&s->reads[k], index))
+          continue;
+        arena_push(arena, s->reads[k].v, s->reads[k].n, s->reads[k].cap, index);
+        s->storage[index].n_readers++;
+      }
+    }
+}
+
+Storages *storages_new(Arena *arena, Graph *graph) {
+  Storages *s = arena_new_of(arena, Storages);
+  size_t n = (size_t)graph->n_nodes * MAX_RESULTS + 1;
+  unsigned char *flags = arena_alloc(arena, n);
+  int *index_of = arena_alloc(arena, n * sizeof *index_of), cap = 0;
+  s->kernels = kernels_of(arena, graph);
+  s->makes = arena_alloc(arena, (size_t)(s->kernels.n + 1) * sizeof *s->makes);
+  s->reads = arena_alloc(arena, (size_t)(s->kernels.n + 1) * sizeof *s->reads);
+  s->index_of = index_of;
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = -1;
+  for (int k = 0; k < s->kernels.n; k++)
+    for (int i = 0; i < s->kernels.kernel[k].n_nodes; i++)
+      s->kernels.kernel[k].node[i]->mark = k;
+  mark_readers(graph, flags);
+  for (int i = 0; i < graph->n_nodes; i++)
+    for (int r = 0; r < graph->node[i]->n_results; r++) {
+      Value *value = graph->node[i]->result[r];
+      unsigned f = flags[slot(value)];
+      index_of[slot(value)] = -1;
+      if (!is_stored(value, f))
+        continue;
+      int maker = graph->node[i]->mark;
+      if (maker >= 0)
+        arena_push(arena, s->makes[maker].v, s->makes[maker].n, s->makes[maker].cap, s->n);
+      index_of[slot(value)] = s->n;
+      Storage storage = {value, type_bytes(value->type), maker, f & READ_BY_PROGRAM, 0};
+      arena_push(arena, s->storage, s->n, cap, storage);
+    }
+  list_kernels(arena, s);
+  return s;
+}
+
+/* Does the kernel read the value at the point that it computes, and nowhere else? */
+static bool read_pointwise(const Kernel *kernel, const Value *value) {
+  for (int i = 0; i < kernel->n_nodes; i++) {
+    const Node *node = kernel->node[i];
+    for (int k = node->op == OP_UPDATE; k < node->n_args; k++) {
+      GenClass gen = op_info[node->op].gen;
+      if (value_storage(node->arg[k]) != value)
+        continue;
+      if (node->arg[k] != value || (gen != GEN_POINT && gen != GEN_CHANNEL) ||
+          !arg_is_elementwise(node, k))
+        return false;
+    }
+  }
+  return true;
+}
+
+bool storage_may_replace(const Kernel *kernel, const Storage *made, const Storage *old) {
+  TensorType to = made->value->type, from = old->value->type;
+  return !kernel_main(kernel) && op_info[made->value->node->op].gen == GEN_POINT && !old->output &&
+         old->bytes == made->bytes && dtype_info[from.dtype].bytes == dtype_info[to.dtype].bytes &&
+         read_pointwise(kernel, old->value);
+}

@@ -1,0 +1,61 @@
+/* Mixed precision: what amp, fold-casts and weight-copies share, and what the driver prints. */
+#ifndef AMPCC_PASSES_PRECISION_AMP_H
+#define AMPCC_PASSES_PRECISION_AMP_H
+
+#include "passes/precision/amp_solve.h"
+#include "passes/pass.h"
+
+/* amp_ports.c: the table amp_ports.def */
+typedef enum AmpPort {
+  AMP_PORT_T = 'T',
+  AMP_PORT_SCALAR = 'S',
+  AMP_PORT_KEEP = 'K',
+  AMP_PORT_WIDEN = 'W',
+} AmpPort;
+
+typedef enum AmpNarrow { AMP_OTHER, AMP_SELECTS, AMP_ROUNDS } AmpNarrow;
+
+typedef struct AmpPorts {
+  const char *operands, *results;
+  AmpNarrow narrow;
+} AmpPorts;
+
+extern const AmpPorts amp_ports[OP_COUNT];
+AmpPort amp_operand(OpKind op, int i);
+AmpPort amp_result(OpKind op, int i);
+/* Does operand a of this node have the chosen type? (S depends on its rank.) */
+bool amp_is_t(const Node *node, int a);
+
+/* The dtype of the node's T ports now; DT_COUNT if it has none. */
+DType amp_type(const Node *node);
+
+/* amp_why.c: notes on `node` the class and reason of vertex v in words, e.g. "infer: between conv1
+ * and conv2", then `more`, and the neighbours that the reason came by. Node i of the graph has the
+ * vertices 2*i, its T, and 2*i+1, the types that it keeps. */
+void amp_note(Graph *graph, Node *node, const AmpProblem *problem, const AmpVerdict *verdict, int v,
+              const char *more);
+void amp_note_copy(Graph *graph, Node *node, const Node *from);
+/* The words again: what stands in {why}. */
+typedef struct AmpReason {
+  const char *rule, *meaning;
+} AmpReason;
+extern const char *const amp_class_name[AMP_NONE + 1];
+AmpReason amp_reason(const char *why);
+AmpClass amp_class_of(const char *why);
+
+/* fold_casts.c: every value of `from` is one of `to` */
+bool dtype_holds(DType to, DType from);
+/* If `value` is a cast from a narrower type that loses nothing: what it casts. Else NULL. */
+Value *widened_from(Value *value);
+
+/* Notes on a cast that is about to go what kind of change that is, "exact" or one of
+ * --excess-precision's, and how it can go. */
+void fold_note(Graph *graph, Node *cast, const char *class, const char *how);
+
+/* fold_through.c: low ops instead of  narrow(op(widen(x))) */
+bool fold_through(Arena *scratch, Graph *graph);
+
+/* precision_warn.c: warns of what amp's choice may cost; the whole step, just rewritten. */
+void precision_warn(PassContext *context, const Graph *graph);
+
+#endif

@@ -1,0 +1,174 @@
+#include "passes/precision/explain.h"
+
+#include "passes/edit.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the chain of reasons ---- */
+
+/* The op beside this one that the note names; NULL if there is none, or no longer. */
+static const Node *beside(const Graph *graph, const Node *node, AttrKey way, const char **name) {
+  *name = attr_str(node, way, NULL);
+  const Value *value = *name ? graph_find(graph, *name) : NULL;
+  return value ? value->node : NULL;
+}
+
+/* Follows one kind of note from op to op, for at most `most` steps: a graph from text may go round.
+ * Returns how many names; `out` may be NULL. */
+static int follow(const Graph *graph, const Node *node, AttrKey way, int most, const char **out) {
+  const char *name;
+  int n = 0;
+  while (node && n < most) {
+    node = beside(graph, node, way, &name);
+    if (!name)
+      break;
+    if (out)
+      out[n] = node ? node_name(node) : name;
+    n++;
+  }
+  return n;
+}
+
+static void make_chain(Arena *arena, Explanation *e) {
+  const Graph *graph = e->graph;
+  int n_up = follow(graph, e->node, ATTR_FROM, graph->n_nodes, NULL);
+  int n_down = follow(graph, e->node, ATTR_TO, graph->n_nodes, NULL);
+  e->n_chain = n_up + 1 + n_down;
+  e->at = n_up;
+  e->chain = arena_alloc(arena, (size_t)e->n_chain * sizeof *e->chain);
+  follow(graph, e->node, ATTR_FROM, n_up, e->chain);
+  for (int i = 0; i < n_up / 2; i++) {
+    const char *swap = e->chain[i];
+    e->chain[i] = e->chain[n_up - 1 - i];
+    e->chain[n_up - 1 - i] = swap;
+  }
+  e->chain[n_up] = e->name;
+  follow(graph, e->node, ATTR_TO, n_down, e->chain + n_up + 1);
+}
+
+/* ---- casts ---- */
+
+/* Kernels are runs of neighbours. */
+bool cast_is_alone(const Graph *graph, const Node *cast) {
+  int64_t kernel = attr_int(cast, ATTR_KERNEL, -1);
+  int at = 0;
+  while (graph->node[at] != cast)
+    at++;
+  for (int step = -1; kernel >= 0 && step <= 1; step += 2)
+    for (int i = at + step; i >= 0 && i < graph->n_nodes; i += step) {
+      const Node *node = graph->node[i];
+      if (attr_int(node, ATTR_KERNEL, kernel) != kernel)
+        break;
+      if (attr_find(node, ATTR_KERNEL) && node->op != OP_CAST)
+        return false;
+    }
+  return true;
+}
+
+int64_t cast_bytes(const Node *cast) {
+  return type_bytes(cast->arg[0]->type) + type_bytes(cast->result[0]->type);
+}
+
+static int count_readers(const Graph *graph, const Value *value) {
+  int n = 0;
+  for (int i = 0; i < graph->n_nodes; i++)
+    for (int a = 0; a < graph->node[i]->n_args; a++)
+      n += graph->node[i]->arg[a] == value;
+  return n;
+}
+
+static void find_casts(Arena *arena, Explanation *e) {
+  for (int a = 0; a < e->node->n_args; a++) {
+    const Node *cast = e->node->arg[a]->node;
+    if (!node_is_float_cast(cast))
+      continue;
+    ExplainedCast found = {cast->result[0], cast_bytes(cast),
+                           count_readers(e->graph, cast->result[0]),
+                           attr_int(cast, ATTR_KERNEL, -1), cast_is_alone(e->graph, cast)};
+    arena_push(arena, e->cast, e->n_casts, e->cap_casts, found);
+  }
+}
+
+/* One note of fold-casts, "f32 exact, 96 bytes: how"; false at the end of the text. */
+static bool read_fold(Arena *arena, const char **text, ExplainedFold *out) {
+  char to[8], class[16];
+  int used = 0;
+  int64_t bytes;
+  if (sscanf(*text, "%7s %15[^,], %" SCNd64 " bytes: %n", to, class, &bytes, &used) != 3 || !used)
+    return false;
+  size_t n = strcspn(*text + used, ";");
+  *out = (ExplainedFold){arena_strdup(arena, to, strlen(to)),
+                         arena_strdup(arena, class, strlen(class)),
+                         arena_strdup(arena, *text + used, n), bytes};
+  *text += (size_t)used + n;
+  *text += strspn(*text, "; ");
+  return true;
+}
+
+static void find_folds(Arena *arena, Explanation *e) {
+  const char *text = attr_str(e->node, ATTR_FOLDED, "");
+  ExplainedFold fold;
+  while (read_fold(arena, &text, &fold))
+    arena_push(arena, e->fold, e->n_folds, e->cap_folds, fold);
+}
+
+bool explain_node(Arena *arena, const Graph *graph, const Node *node, Explanation *out) {
+  const char *why = attr_str(node, ATTR_WHY, NULL);
+  if (!why || !node->n_results)
+    return false;
+  *out = (Explanation){.graph = graph,
+                       .node = node,
+                       .name = node_name(node),
+                       .layer = node->loc.name,
+                       .dtype = node->result[0]->type.dtype,
+                       .class = amp_class_name[amp_class_of(why)],
+                       .why = why,
+                       .reason = amp_reason(why)};
+  make_chain(arena, out);
+  find_casts(arena, out);
+  find_folds(arena, out);
+  return true;
+}
+
+/* ---- totals ---- */
+
+static void count_op(PrecisionTotals *t, const Node *node) {
+  GenClass gen = op_info[node->op].gen;
+  if (!node->n_results || gen == GEN_STATE || gen == GEN_CONST || node->op == OP_CAST)
+    return;
+  const DTypeInfo *info = &dtype_info[node->result[0]->type.dtype];
+  t->ops_low += info->low;
+  t->ops_f32 += info->is_float && !info->low;
+}
+
+static void count_cast(PrecisionTotals *t, const Graph *graph, const Node *cast) {
+  if (!cast_is_alone(graph, cast)) {
+    t->casts_inside++;
+    return;
+  }
+  t->casts_own++;
+  t->casts_weights += node_is_param(cast->arg[0]->node);
+  t->bytes_own += cast_bytes(cast);
+}
+
+PrecisionTotals precision_totals(const Graph *graph) {
+  PrecisionTotals t = {0};
+  Arena *arena = arena_new();
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    count_op(&t, node);
+    if (node->op == OP_CAST)
+      count_cast(&t, graph, node);
+    t.copies += node->op == OP_VARIABLE && strcmp(attr_str(node, ATTR_KIND, ""), "copy") == 0;
+    const char *text = attr_str(node, ATTR_FOLDED, "");
+    for (ExplainedFold fold; read_fold(arena, &text, &fold);) {
+      bool exact = strcmp(fold.class, "exact") == 0;
+      t.folded_exact += exact;
+      t.folded_changing += !exact;
+      t.bytes_gone += fold.bytes;
+    }
+  }
+  arena_free(arena);
+  return t;
+}

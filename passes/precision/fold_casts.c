@@ -1,0 +1,306 @@
+/* fold-casts: remove, merge and absorb casts that change no value.
+ *
+ *   before   %a = cast %x : f32[4]            // %x : f16[4], widening is exact
+ *            %b = relu %a : f32[4]
+ *            %c = cast %b : f16[4]
+ *            %g.f32 = cast %g : f32[4]        // %g : f16[4]
+ *            %ok = all_finite %g.f32 : bool[]
+ *   after    %b = relu %x : f16[4]
+ *            %ok = all_finite %g : bool[]
+ *
+ * Runs after amp, which makes the casts. Exact rewrites only, unless --excess-precision says
+ * otherwise: f32 -> f16 -> f32 rounds and stays, f16 -> bf16 loses on both sides and is never
+ * skipped. Every cast that goes leaves a note {folded} on the op whose result it was of. Tests:
+ * tests/passes/fold_casts.amp */
+#include "ir/eval/eval.h"
+#include "passes/precision/amp.h"
+#include "passes/edit.h"
+#include "passes/pass.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct Folder {
+  PassContext *context;
+  Arena *scratch;
+  Value **first; /* per source value and dtype: its first cast */
+  Node **cast;   /* every cast, before the round */
+  int n_casts, cap_casts;
+} Folder;
+
+/* Significant bits, and the exponents of the largest and smallest magnitude (integers: 0). */
+static const struct {
+  int digits, top, bottom;
+} range[DT_COUNT] = {
+    [DT_F32] = {24, 128, -149},   [DT_F16] = {11, 16, -24}, [DT_BF16] = {8, 128, -133},
+    [DT_F64] = {53, 1024, -1074}, [DT_I32] = {31, 31, 0},   [DT_I64] = {63, 63, 0},
+    [DT_U8] = {8, 8, 0},          [DT_BOOL] = {1, 1, 0},
+};
+
+bool dtype_holds(DType to, DType from) {
+  return range[from].digits <= range[to].digits && range[from].top <= range[to].top &&
+         range[from].bottom >= range[to].bottom;
+}
+
+Value *widened_from(Value *value) {
+  value = value_resolve(value);
+  if (value->node->op != OP_CAST)
+    return NULL;
+  Value *from = value_resolve(value->node->arg[0]);
+  return from->type.dtype != value->type.dtype && dtype_holds(value->type.dtype, from->type.dtype)
+             ? from
+             : NULL;
+}
+
+void fold_note(Graph *graph, Node *cast, const char *class, const char *how) {
+  TensorType from = value_resolve(cast->arg[0])->type, to = cast->result[0]->type;
+  if (attr_find(cast, ATTR_FOLDED) || from.dtype == to.dtype)
+    return;
+  const char *note =
+      arena_printf(graph->arena, "%s %s, %" PRId64 " bytes: %s", dtype_info[to.dtype].name, class,
+                   type_bytes(from) + type_bytes(to), how);
+  attr_set_str(graph, cast, ATTR_FOLDED, note);
+}
+
+/* cast to the type that it has */
+static bool fold_same(Folder *f, Graph *graph, Node *cast) {
+  (void)f, (void)graph;
+  Value *from = value_resolve(cast->arg[0]);
+  if (from->type.dtype != cast->result[0]->type.dtype)
+    return false;
+  value_replace(cast->result[0], from);
+  return true;
+}
+
+/* cast of a widening cast: from the narrow value directly */
+static bool fold_pair(Folder *f, Graph *graph, Node *cast) {
+  Value *from = widened_from(cast->arg[0]);
+  if (!from)
+    return false;
+  Node *wide = value_resolve(cast->arg[0])->node;
+  fold_note(graph, wide, "exact", "it only widened for other casts");
+  if (from->type.dtype == cast->result[0]->type.dtype)
+    fold_note(graph, cast, "exact", "it narrowed what had been widened");
+  cast->arg[0] = from;
+  fold_same(f, graph, cast);
+  return true;
+}
+
+/* Would fuse put the maker of x and all readers of its rounded value into one loop? */
+static bool is_one_loop(const Graph *graph, const Value *x, const Value *rounded) {
+  if (op_info[x->node->op].gen != GEN_POINT)
+    return false;
+  for (int i = 0; i < graph->n_nodes; i++)
+    for (int a = 0; a < graph->node[i]->n_args; a++) {
+      const Node *node = graph->node[i];
+      if (value_resolve(node->arg[a]) == rounded &&
+          (op_info[node->op].gen != GEN_POINT ||
+           type_count(node->result[0]->type) != type_count(x->type)))
+        return false;
+    }
+  return true;
+}
+
+/* A cast of a cast that rounds: with --excess-precision it starts from the value before. */
+static bool fold_rounding(Folder *f, Graph *graph, Node *cast) {
+  ExcessPrecision excess = f->context->options->excess;
+  Node *inner = value_resolve(cast->arg[0])->node;
+  if (excess == EXCESS_EXACT || !node_is_float_cast(cast) || !node_is_float_cast(inner))
+    return false;
+  Value *x = value_resolve(inner->arg[0]);
+  DType mid = inner->result[0]->type.dtype, to = cast->result[0]->type.dtype;
+  bool back = dtype_holds(to, mid);
+  bool fused =
+      back && is_one_loop(graph, x, inner->result[0]) && is_one_loop(graph, x, cast->result[0]);
+  if (dtype_holds(mid, x->type.dtype) || (excess == EXCESS_FUSED && !fused))
+    return false;
+  const char *class = fused ? "fused" : "fast";
+  const char *how = back ? "the rounding to the low type is left out" : "two roundings become one";
+  diag_warning(f->context->diag, cast->loc, WARN_PRECISION_EXCESS,
+               "%s of %%%s: %s, so values change", class, x->name, how);
+  fold_note(graph, inner, class, how);
+  fold_note(graph, cast, class, how);
+  cast->arg[0] = x;
+  fold_same(f, graph, cast);
+  return true;
+}
+
+/* A constant is rounded to its own type first, then to the new one. */
+static double const_cast(double x, DType from, DType to) {
+  return eval_round(eval_round(x, from), to);
+}
+
+/* cast of a constant: a constant */
+static bool fold_const(Folder *f, Graph *graph, Node *cast) {
+  Node *node = value_resolve(cast->arg[0])->node;
+  TensorType type = cast->result[0]->type;
+  DType from = node->n_results ? node->result[0]->type.dtype : type.dtype;
+  if (node->op != OP_CONST || !dtype_info[from].is_float || !dtype_info[type.dtype].is_float)
+    return false;
+  const Attr *data = attr_find(node, ATTR_DATA);
+  Node *made = graph_append(graph, OP_CONST, cast->loc, 0, NULL);
+  if (data) {
+    double *v = arena_alloc(f->scratch, sizeof(double) * ((size_t)data->n + 1));
+    for (int i = 0; i < data->n; i++)
+      v[i] = const_cast(data->floats[i], from, type.dtype);
+    attr_set_floats(graph, made, ATTR_DATA, v, data->n);
+  } else {
+    double value = const_cast(attr_float(node, ATTR_VALUE, 0), from, type.dtype);
+    attr_set_float(graph, made, ATTR_VALUE, value);
+  }
+  fold_note(graph, cast, "exact", "the constant is rounded when compiling");
+  value_take_over(graph, cast->result[0], node_finish(graph, made, "const", 1, &type));
+  return true;
+}
+
+/* cast like an earlier one of the same value */
+static bool fold_equal(Folder *f, Graph *graph, Node *cast) {
+  (void)graph;
+  Value *from = value_resolve(cast->arg[0]);
+  size_t slot = (size_t)(from->node->mark * MAX_RESULTS + from->index) * DT_COUNT;
+  Value **first = &f->first[slot + cast->result[0]->type.dtype];
+  if (*first && *first != cast->result[0]) {
+    fold_note(graph, cast, "exact", "there is an equal one");
+    value_replace(cast->result[0], *first);
+    return true;
+  }
+  *first = cast->result[0];
+  return false;
+}
+
+/* An op that computes in f32 whatever it reads takes the 16-bit value itself. */
+static bool absorb(Graph *graph, Node *node) {
+  bool changed = false;
+  for (int a = 0; a < node->n_args; a++) {
+    Value *from = amp_operand(node->op, a) == AMP_PORT_WIDEN ? widened_from(node->arg[a]) : NULL;
+    if (from && dtype_info[from->type.dtype].low) {
+      fold_note(graph, value_resolve(node->arg[a])->node, "exact",
+                "its readers widen by themselves");
+      node->arg[a] = from;
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+static bool fold_one(void *user, Graph *graph, Node *node) {
+  if (node->op != OP_CAST)
+    return absorb(graph, node);
+  return fold_same(user, graph, node) || fold_pair(user, graph, node) ||
+         fold_rounding(user, graph, node) || fold_const(user, graph, node) ||
+         fold_equal(user, graph, node);
+}
+
+static Value *find_image(const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_INPUT &&
+        strcmp(attr_str(graph->node[i], ATTR_NAME, ""), "image") == 0)
+      return graph->node[i]->result[0];
+  return NULL;
+}
+
+/* The one dtype that all readers cast the value to; DT_COUNT if there is none such. */
+static DType read_as(const Graph *graph, const Value *value) {
+  DType as = DT_COUNT;
+  for (int i = 0; i < graph->n_nodes; i++)
+    for (int a = 0; a < graph->node[i]->n_args; a++) {
+      const Node *node = graph->node[i];
+      if (value_resolve(node->arg[a]) != value)
+        continue;
+      if (node->op != OP_CAST || (as != DT_COUNT && as != node->result[0]->type.dtype))
+        return DT_COUNT;
+      as = node->result[0]->type.dtype;
+    }
+  return as;
+}
+
+/* The program fills images in any float type, rounding as a cast does: if all that read them want
+ * one low type, they come in that. */
+static bool narrow_image(Graph *graph) {
+  Value *image = find_image(graph);
+  DType low = image && image->type.dtype == DT_F32 ? read_as(graph, image) : DT_COUNT;
+  if (low == DT_COUNT || !dtype_info[low].low)
+    return false;
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_CAST && value_resolve(graph->node[i]->arg[0]) == image)
+      fold_note(graph, graph->node[i], "exact", "the program fills the image in that type");
+  image->type.dtype = low;
+  return true;
+}
+
+/* ---- what went ---- */
+
+static void list_casts(Folder *f, const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_CAST)
+      arena_push(f->scratch, f->cast, f->n_casts, f->cap_casts, graph->node[i]);
+}
+
+/* The op whose result a cast that is gone was of; if that is gone too, what became of the cast. */
+static Node *owner_of(const Node *cast) {
+  const Value *from = value_resolve(cast->arg[0]);
+  while (from->node->mark < 0 && from->node->op == OP_CAST)
+    from = value_resolve(from->node->arg[0]);
+  Node *node = from->node->mark < 0 ? value_resolve(cast->result[0])->node : from->node;
+  return node->mark < 0 ? NULL : node;
+}
+
+/* The notes of casts that went move to the values that they were casts of. */
+static void keep_notes(Folder *f, Graph *graph) {
+  for (int i = 0; i < f->n_casts; i++)
+    f->cast[i]->mark = -1;
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = i;
+  for (int i = 0; i < f->n_casts; i++) {
+    Node *cast = f->cast[i], *owner = cast->mark < 0 ? owner_of(cast) : NULL;
+    const char *note = attr_str(cast, ATTR_FOLDED, NULL);
+    if (owner && note) {
+      const char *old = attr_str(owner, ATTR_FOLDED, NULL);
+      attr_set_str(graph, owner, ATTR_FOLDED,
+                   old ? arena_printf(graph->arena, "%s; %s", old, note) : note);
+    }
+    if (cast->mark >= 0 && value_resolve(cast->arg[0])->type.dtype != cast->result[0]->type.dtype)
+      attr_remove(cast, ATTR_FOLDED); /* one reader could do without it, others need it */
+  }
+}
+
+/* What is left and rounds twice in a row: rarely meant, and never what amp makes. */
+static void warn_double_rounding(const PassContext *context, const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *cast = graph->node[i], *inner = cast->n_args ? cast->arg[0]->node : cast;
+    if (!node_is_float_cast(cast) || !node_is_float_cast(inner))
+      continue;
+    DType from = inner->arg[0]->type.dtype, mid = inner->result[0]->type.dtype;
+    DType to = cast->result[0]->type.dtype;
+    if (!dtype_holds(mid, from) && !dtype_holds(to, mid))
+      diag_warning(context->diag, cast->loc, WARN_PRECISION_DOUBLE_ROUNDING,
+                   "%%%s is rounded from %s to %s and then to %s", cast->result[0]->name,
+                   dtype_info[from].name, dtype_info[mid].name, dtype_info[to].name);
+  }
+}
+
+static bool fold_round(PassContext *context, Graph *graph) {
+  Arena *scratch = context->scratch;
+  graph_sweep(graph);
+  size_t slots = (size_t)(graph->n_nodes + 1) * MAX_RESULTS * DT_COUNT;
+  Folder folder = {context, scratch, arena_alloc(scratch, slots * sizeof(Value *)), NULL, 0, 0};
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = i;
+  list_casts(&folder, graph);
+  bool again = graph_rewrite(graph, fold_one, &folder);
+  graph_sweep(graph);
+  again |= fold_through(scratch, graph);
+  again |= narrow_image(graph);
+  graph_sweep(graph);
+  keep_notes(&folder, graph);
+  return again;
+}
+
+bool pass_fold_casts(PassContext *context, Graph *graph) {
+  bool changed = false;
+  while (fold_round(context, graph))
+    changed = true;
+  if (graph == graph->module->graph[0])
+    warn_double_rounding(context, graph);
+  return changed;
+}

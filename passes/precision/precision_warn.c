@@ -1,0 +1,82 @@
+/* What may go wrong with the precision that amp has chosen, as warnings (ir/base/warn.def). */
+#include "ir/eval/eval.h"
+#include "ir/recipe.h"
+#include "passes/precision/amp.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TILE = 8 }; /* what tensor cores and vectors like channels to be a multiple of */
+
+/* The gradient by the logits is at most scale / batch, before softmax's tail shrinks it. A dynamic
+ * scale finds its own level. */
+static void warn_scale(const PassContext *context) {
+  const CompileOptions *options = context->options;
+  int64_t batch = context->module->recipe->batch_size;
+  double most = options->scale_init / (double)(batch > 0 ? batch : 1);
+  if (options->loss_scale == LOSS_SCALE_FIXED && !isfinite(eval_round(most, options->dtype)))
+    diag_warning(context->diag, (SrcLoc){0}, WARN_PRECISION_RANGE,
+                 "loss scale %g over a batch of %lld: gradients of up to %g do not fit %s",
+                 options->scale_init, (long long)batch, most, dtype_info[options->dtype].name);
+}
+
+/* Channels in and out of a layer; false if it is none. Filters are K,R,S,C. */
+static bool channels(const Node *node, int64_t *in, int64_t *out) {
+  if (node->op != OP_CONV2D && node->op != OP_MATMUL)
+    return false;
+  TensorType x = node->arg[0]->type, y = node->result[0]->type;
+  *in = x.dim[x.rank - 1];
+  *out = y.dim[y.rank - 1];
+  return true;
+}
+
+/* A layer's gradients have the same channels: one warning each is enough. */
+static bool is_first_of_layer(const Graph *graph, int i) {
+  const char *layer = graph->node[i]->loc.name;
+  int64_t in, out;
+  for (int j = 0; layer && j < i; j++) {
+    const char *other = graph->node[j]->loc.name;
+    if (other && strcmp(other, layer) == 0 && channels(graph->node[j], &in, &out))
+      return false;
+  }
+  return true;
+}
+
+static void warn_dims(const PassContext *context, const Graph *graph) {
+  int64_t in, out;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    if (channels(node, &in, &out) && dtype_info[node->result[0]->type.dtype].low &&
+        (in % TILE || out % TILE) && is_first_of_layer(graph, i))
+      diag_warning(context->diag, node->loc, WARN_PRECISION_DIMS,
+                   "`%s` %s has %lld channels in and %lld out: multiples of %d run faster in %s",
+                   op_info[node->op].name, node->result[0]->name, (long long)in, (long long)out,
+                   TILE, dtype_info[node->result[0]->type.dtype].name);
+  }
+}
+
+/* A constant that a low reader gets as Inf, or as 0 though it is none. */
+static void warn_const(const PassContext *context, const Node *cast) {
+  const Node *node = cast->arg[0]->node;
+  const Attr *data = attr_find(node, ATTR_DATA);
+  DType low = cast->result[0]->type.dtype;
+  for (int i = 0; i < (data ? data->n : 1); i++) {
+    double x = data ? data->floats[i] : attr_float(node, ATTR_VALUE, 0), y = eval_round(x, low);
+    if (!isfinite(x) || (isfinite(y) && (y != 0 || x == 0)))
+      continue;
+    diag_warning(context->diag, node->loc, WARN_PRECISION_RANGE, "constant %s: %g is %s in %s",
+                 node->result[0]->name, x, y == 0 ? "0" : "infinite", dtype_info[low].name);
+    return;
+  }
+}
+
+void precision_warn(PassContext *context, const Graph *graph) {
+  warn_scale(context);
+  warn_dims(context, graph);
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    if (node->op == OP_CAST && node->arg[0]->node->op == OP_CONST &&
+        dtype_info[node->result[0]->type.dtype].low)
+      warn_const(context, node);
+  }
+}

@@ -1,0 +1,92 @@
+/* set-compute: for casting and policy, say of every op which type it computes in.
+ *
+ *   before   %y = matmul %x, %w : f32[8,10] loc "fc"
+ *            %each = softmax_xent %y, %label : f32[8] loc "loss"
+ *            output %y {name="logits"}
+ *   after    %y = matmul %x, %w {compute="f16"} : f32[8,10] loc "fc"
+ *            %each = softmax_xent %y, %label {compute="f32"} : f32[8] loc "loss"
+ *
+ * Types do not change here: amp, which obeys the attribute, changes them. Runs before autodiff,
+ * which gives a gradient op what its forward op has, as frameworks do that differentiate the casts
+ * too. The implementation's rule decides about what the logits depend on; all else is f32. What the
+ * model itself says of a layer stays. Tests: tests/passes/set_compute.amp */
+#include "passes/precision/set_compute.h"
+
+#include "passes/precision/amp.h"
+#include "passes/edit.h"
+
+#include <string.h>
+
+static ComputeRule *const rule_of[] = {
+    [IMPL_CASTING] = casting_is_low, [IMPL_POLICY] = policy_is_low};
+
+AmpPin compute_pin(const Node *node) {
+  const char *compute = attr_str(node, ATTR_COMPUTE, NULL);
+  return !compute ? AMP_FREE : strcmp(compute, dtype_info[DT_F32].name) ? AMP_TAKE : AMP_KEEP;
+}
+
+bool compute_decides(const CompileOptions *options) {
+  return dtype_info[options->dtype].low && options->implementation >= IMPL_CASTING;
+}
+
+bool compute_check(const PassContext *context, const Graph *graph) {
+  int n_open = 0, n_set = 0;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    n_set += attr_find(graph->node[i], ATTR_COMPUTE) != NULL;
+    n_open += op_info[graph->node[i]->op].amp == AMP_ALLOW;
+  }
+  if (!compute_decides(context->options) || n_set || !n_open)
+    return true;
+  diag_error(context->diag, (SrcLoc){0}, DIAG_IMPLEMENTATION,
+             "casting and policy choose before differentiation: graph @%s went past set-compute",
+             graph->name);
+  return false;
+}
+
+/* A program has one low type beside f32. */
+static void check_asked(Diag *diag, const Node *node, DType low) {
+  const char *compute = attr_str(node, ATTR_COMPUTE, "f32"), *own = dtype_info[low].name;
+  if (strcmp(compute, dtype_info[DT_F32].name) && strcmp(compute, own))
+    diag_error(diag, node->loc, DIAG_POLICY,
+               "`%s` asks to compute in %s, but the low type of this program is %s",
+               op_info[node->op].name, compute, dtype_info[low].low ? own : "none (--dtype=fp32)");
+}
+
+/* mark = 1: the logits depend on it. */
+static void mark_ancestors(const Graph *graph, const Node *output) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->mark = 0;
+  output->arg[0]->node->mark = 1;
+  for (int i = graph->n_nodes - 1; i >= 0; i--)
+    for (int a = 0; graph->node[i]->mark && a < graph->node[i]->n_args; a++)
+      graph->node[i]->arg[a]->node->mark = 1;
+}
+
+static bool set_all(const PassContext *context, Graph *graph, ComputeRule *is_low) {
+  bool changed = false;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    Node *node = graph->node[i];
+    if (op_info[node->op].amp == AMP_NONE || attr_find(node, ATTR_COMPUTE))
+      continue;
+    DType type = node->mark && is_low(node) ? context->options->dtype : DT_F32;
+    attr_set_str(graph, node, ATTR_COMPUTE, dtype_info[type].name);
+    changed = true;
+  }
+  return changed;
+}
+
+bool pass_set_compute(PassContext *context, Graph *graph) {
+  int errors = context->diag->n_errors;
+  for (int i = 0; i < graph->n_nodes; i++)
+    check_asked(context->diag, graph->node[i], context->options->dtype);
+  if (context->diag->n_errors != errors || !compute_decides(context->options))
+    return false;
+  const Node *logits = graph_output(graph, "logits");
+  if (!logits) {
+    diag_error(context->diag, (SrcLoc){0}, DIAG_IMPLEMENTATION,
+               "casting and policy need an output named `logits`: what it depends on becomes low");
+    return false;
+  }
+  mark_ancestors(graph, logits);
+  return set_all(context, graph, rule_of[context->options->implementation]);
+}

@@ -1,7 +1,7 @@
 /* The one allocation: state, arena, constants, and what passes through. */
 #include "codegen/cuda/cuda_rt_inner.h"
-#include "runtime/convert.h"
-#include "runtime/machine.h"
+#include "runtime/base/convert.h"
+#include "runtime/core/machine.h"
 
 static unsigned char *base;
 static CudaLayout layout;

@@ -8,7 +8,7 @@
  * A graph runs launch by launch the first time, as libraries may allocate then; the second time it
  * is captured, from then on it is one CUDA graph. */
 #include "codegen/cuda/cuda_rt_inner.h"
-#include "runtime/machine.h"
+#include "runtime/core/machine.h"
 
 #include <string.h>
 

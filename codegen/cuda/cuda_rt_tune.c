@@ -3,7 +3,7 @@
  * than on zeros. Each is a small graph of runs, as plans are in a step; those of one plan take
  * turns. */
 #include "codegen/cuda/cuda_rt_inner.h"
-#include "runtime/json.h"
+#include "runtime/base/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * rounding sends it, and blocks of every length do the same as one number. */
 #include "codegen/cpu/dnn_rt_plan.h"
 #include "ir/eval/eval.h"
-#include "runtime/convert.h"
+#include "runtime/base/convert.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 #include "tests/cuda/pixels.h"
 
 #include "codegen/loop/args.h"
-#include "runtime/augment.h"
-#include "runtime/convert.h"
+#include "runtime/data/augment.h"
+#include "runtime/base/convert.h"
 
 #include <stdio.h>
 #include <stdlib.h>

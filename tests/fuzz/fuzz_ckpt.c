@@ -1,7 +1,7 @@
 /* Any bytes as a checkpoint: --resume and --init-from either refuse them, and then the state is as
  * it was, or take them. Checksums are put right first, so that the engine gets behind them. */
 #define _GNU_SOURCE /* memfd_create */
-#include "runtime/ckpt.h"
+#include "runtime/state/ckpt.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Any bytes as a data set: the first byte chooses the format, the next two are the size of the
  * first of two files (idx). What is accepted has labels below the number of classes and pixels that
  * can be read. */
-#include "runtime/data.h"
+#include "runtime/data/data.h"
 
 #include <stdlib.h>
 #include <string.h>

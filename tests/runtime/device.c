@@ -1,7 +1,7 @@
 #include "tests/runtime/device.h"
 
-#include "runtime/convert.h"
-#include "runtime/machine.h"
+#include "runtime/base/convert.h"
+#include "runtime/core/machine.h"
 
 #include <stdlib.h>
 #include <string.h>

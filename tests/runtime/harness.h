@@ -4,7 +4,7 @@
 #define HARNESS_H
 
 #include "runtime/amprt.h"
-#include "runtime/file.h"
+#include "runtime/base/file.h"
 #include "tests/runtime/device.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Data readers, augmentation and the stream of batches. */
-#include "runtime/feed.h"
+#include "runtime/data/feed.h"
 #include "tests/runtime/harness.h"
 #include "tests/runtime/toy.h"
 

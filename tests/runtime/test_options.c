@@ -1,6 +1,6 @@
 /* Flags, and what they make of epochs. */
-#include "runtime/options.h"
-#include "runtime/schedule.h"
+#include "runtime/core/options.h"
+#include "runtime/core/schedule.h"
 #include "tests/runtime/harness.h"
 #include "tests/runtime/toy.h"
 

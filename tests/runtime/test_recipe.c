@@ -1,6 +1,6 @@
 /* Each RUN field of ir/recipe.def is a flag of the program, with its kind, default and help. The
  * runtime must not depend on the compiler, so the rows stand in both tables; this compares them. */
-#include "runtime/options.h"
+#include "runtime/core/options.h"
 
 #include <string.h>
 

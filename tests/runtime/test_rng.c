@@ -1,7 +1,7 @@
 /* Random numbers, initialisers, element types. */
-#include "runtime/convert.h"
-#include "runtime/init.h"
-#include "runtime/rng.h"
+#include "runtime/base/convert.h"
+#include "runtime/state/init.h"
+#include "runtime/base/rng.h"
 #include "tests/runtime/harness.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The checkpoint format: what is written comes back, and what is damaged is refused. */
-#include "runtime/json.h"
-#include "runtime/safetensors.h"
+#include "runtime/base/json.h"
+#include "runtime/state/safetensors.h"
 #include "tests/runtime/harness.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Whole runs of the toy program: training, checkpoints, resuming, stopping, reports. */
-#include "runtime/safetensors.h"
+#include "runtime/state/safetensors.h"
 #include "tests/runtime/harness.h"
 #include "tests/runtime/toy.h"
 

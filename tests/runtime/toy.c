@@ -1,6 +1,6 @@
 #include "tests/runtime/toy.h"
 
-#include "runtime/convert.h"
+#include "runtime/base/convert.h"
 
 #include <math.h>
 #include <signal.h>

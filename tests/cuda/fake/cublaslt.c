@@ -1,6 +1,6 @@
 /* libcublasLt.so.13 as the host plays it: products by columns, as there. */
 #include "fake.h"
-#include "runtime/convert.h"
+#include "runtime/base/convert.h"
 
 #include <cublasLt.h>
 

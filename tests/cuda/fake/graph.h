@@ -5,7 +5,7 @@
 #define AMPCC_TESTS_FAKE_GRAPH_H
 
 #include "conv.h"
-#include "runtime/convert.h"
+#include "runtime/base/convert.h"
 
 enum { FAKE_MOST_TENSORS = 32, FAKE_MOST_NODES = 24, FAKE_MOST_FIELDS = 10 };
 

@@ -1,0 +1,163 @@
+#include "runtime/base/json.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool make_room(AmprtText *text, size_t more) {
+  size_t room = text->room ? text->room : 256;
+  while (room - text->size <= more)
+    room *= 2;
+  char *data = room > text->room ? realloc(text->data, room) : text->data;
+  text->failed = text->failed || !data;
+  if (text->failed)
+    return false;
+  text->data = data;
+  text->room = room;
+  return true;
+}
+
+void amprt_text_add(AmprtText *text, const char *fmt, ...) {
+  va_list args, again;
+  va_start(args, fmt);
+  va_copy(again, args);
+  int n = vsnprintf(NULL, 0, fmt, args);
+  if (n < 0)
+    text->failed = true;
+  else if (make_room(text, (size_t)n))
+    text->size += (size_t)vsnprintf(text->data + text->size, (size_t)n + 1, fmt, again);
+  va_end(again);
+  va_end(args);
+}
+
+void amprt_text_string(AmprtText *text, const char *string) {
+  amprt_text_add(text, "\"");
+  for (const char *c = string; *c; c++) {
+    if (*c == '"' || *c == '\\')
+      amprt_text_add(text, "\\%c", *c);
+    else if ((unsigned char)*c < 0x20)
+      amprt_text_add(text, "\\u%04x", (unsigned char)*c);
+    else
+      amprt_text_add(text, "%c", *c);
+  }
+  amprt_text_add(text, "\"");
+}
+
+void amprt_text_number(AmprtText *text, double value) {
+  char digits[40] = "null";
+  for (int precision = 1; precision <= 17 && isfinite(value); precision++) {
+    snprintf(digits, sizeof digits, "%.*g", precision, value);
+    if ((float)strtod(digits, NULL) == (float)value)
+      break;
+  }
+  amprt_text_add(text, "%s", digits);
+}
+
+void amprt_text_free(AmprtText *text) {
+  free(text->data);
+  *text = (AmprtText){0};
+}
+
+static void skip_space(AmprtJson *json) {
+  while (json->at < json->end && strchr(" \t\r\n", *json->at) && *json->at)
+    json->at++;
+}
+
+bool amprt_json_sees(AmprtJson *json, char c) {
+  skip_space(json);
+  return json->at < json->end && *json->at == c;
+}
+
+bool amprt_json_char(AmprtJson *json, char c) {
+  bool there = amprt_json_sees(json, c);
+  json->at += there;
+  return there;
+}
+
+static bool hex4(AmprtJson *json, uint32_t *out) {
+  *out = 0;
+  if (json->end - json->at < 4)
+    return false;
+  for (int i = 0; i < 4; i++) {
+    char c = *json->at++;
+    int digit = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
+    if (digit < 0)
+      return false;
+    *out = *out << 4 | (uint32_t)digit;
+  }
+  return true;
+}
+
+/* After `\u`: one code point, of two halves if it is beyond 16 bits, as UTF-8. Shorter than it was.
+ */
+static bool decode_unicode(AmprtJson *json, char **to) {
+  uint32_t code, low;
+  if (!hex4(json, &code) || code < 0x20 || (code >= 0xdc00 && code < 0xe000))
+    return false;
+  if (code >= 0xd800 && code < 0xdc00) {
+    if (json->end - json->at < 2 || json->at[0] != '\\' || json->at[1] != 'u')
+      return false;
+    json->at += 2;
+    if (!hex4(json, &low) || low < 0xdc00 || low >= 0xe000)
+      return false;
+    code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+  }
+  int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
+  *(*to)++ = (char)(lead[more] | code >> 6 * more);
+  while (more--)
+    *(*to)++ = (char)(0x80 | (code >> 6 * more & 0x3f));
+  return true;
+}
+
+static bool decode_escape(AmprtJson *json, char **to) {
+  static const char from[] = "\"\\/";
+  if (json->at == json->end)
+    return false;
+  char c = *json->at++;
+  if (c == 'u')
+    return decode_unicode(json, to);
+  if (!c || !strchr(from, c)) /* \n and its like are control characters */
+    return false;
+  *(*to)++ = c;
+  return true;
+}
+
+bool amprt_json_string(AmprtJson *json, const char **out) {
+  if (!amprt_json_char(json, '"'))
+    return false;
+  char *to = json->at;
+  *out = to;
+  while (json->at < json->end && *json->at != '"') {
+    unsigned char c = (unsigned char)*json->at++;
+    if (c < 0x20 || c == 0x7f)
+      return false;
+    if (c != '\\')
+      *to++ = (char)c;
+    else if (!decode_escape(json, &to))
+      return false;
+  }
+  if (json->at == json->end)
+    return false;
+  json->at++;
+  *to = '\0'; /* at most over the closing quote */
+  return true;
+}
+
+bool amprt_json_natural(AmprtJson *json, uint64_t *out) {
+  skip_space(json);
+  const char *start = json->at;
+  uint64_t value = 0;
+  for (; json->at < json->end && *json->at >= '0' && *json->at <= '9'; json->at++) {
+    if (value > (INT64_MAX - 9) / 10)
+      return false;
+    value = value * 10 + (uint64_t)(*json->at - '0');
+  }
+  *out = value;
+  return json->at > start && (*start != '0' || json->at == start + 1);
+}

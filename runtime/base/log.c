@@ -1,0 +1,173 @@
+#include "runtime/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void amprt_log_begin(AmprtLog *log, const AmprtOptions *options) {
+  bool to_stdout = !strcmp(options->log_file, "-");
+  *log = (AmprtLog){
+      .out = to_stdout ? stderr : stdout, .quiet = options->quiet, .verbose = options->verbose};
+  log->terminal = isatty(fileno(log->out)) && !log->quiet;
+}
+
+/* A run that was killed may have left half a line: the next one begins on a line of its own. */
+static void end_last_line(const AmprtLog *log, int fd) {
+  struct stat info;
+  char last = '\n';
+  int reader = open(log->json_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (reader < 0)
+    return;
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size &&
+      pread(reader, &last, 1, info.st_size - 1) == 1 && last != '\n')
+    fputc('\n', log->json);
+  close(reader);
+}
+
+/* Opening a FIFO that nobody reads fails instead of waiting. */
+static int open_to_append(const char *path) {
+  int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+  if (fd >= 0)
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  return fd;
+}
+
+AmprtStatus amprt_log_open(AmprtLog *log, const char *path, AmprtError *error) {
+  snprintf(log->json_path, sizeof log->json_path, "%s", path);
+  if (log->out == stderr) {
+    snprintf(log->json_path, sizeof log->json_path, "standard output");
+    log->json = stdout;
+    return AMPRT_OK;
+  }
+  int fd = open_to_append(path);
+  log->json = fd < 0 ? NULL : fdopen(fd, "a");
+  if (!log->json)
+    return amprt_fail(error, AMPRT_ENV, "%s: cannot write the log: %s", path, strerror(errno));
+  end_last_line(log, fd);
+  return AMPRT_OK;
+}
+
+/* What people read is worth less than the training: a closed pipe or a full disk is told once. */
+static void flush(AmprtLog *log) {
+  if (fflush(log->out) == 0 && !ferror(log->out))
+    return;
+  if (!log->told_broken && log->out == stdout)
+    fprintf(stderr, "warning: cannot write to standard output: %s; the run goes on\n",
+            strerror(errno));
+  log->told_broken = true;
+  clearerr(log->out);
+}
+
+static void close_json(AmprtLog *log) {
+  if (log->json && log->json != stdout)
+    fclose(log->json);
+  log->json = NULL;
+}
+
+void amprt_log_close(AmprtLog *log) {
+  if (log->width)
+    fputc('\n', log->out);
+  log->width = 0;
+  flush(log);
+  close_json(log);
+}
+
+static void clear_progress(AmprtLog *log) {
+  if (log->width)
+    fprintf(log->out, "\r%*s\r", log->width, "");
+  log->width = 0;
+}
+
+void amprt_say(AmprtLog *log, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  clear_progress(log);
+  vfprintf(log->out, fmt, args);
+  fputc('\n', log->out);
+  flush(log);
+  va_end(args);
+}
+
+void amprt_warn(AmprtLog *log, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  clear_progress(log);
+  flush(log);
+  fputs("warning: ", stderr);
+  vfprintf(stderr, fmt, args);
+  fputc('\n', stderr);
+  va_end(args);
+}
+
+/* A line that wraps cannot be written over. */
+static int columns(const AmprtLog *log) {
+  struct winsize size;
+  bool known = ioctl(fileno(log->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col - 1 : 100;
+}
+
+void amprt_log_progress(AmprtLog *log, const char *text, bool keep) {
+  if (log->quiet)
+    return;
+  if (log->terminal && !keep) {
+    int width = (int)strlen(text), most = columns(log);
+    width = width < most ? width : most;
+    fprintf(log->out, "\r%.*s%*s", width, text, log->width > width ? log->width - width : 0, "");
+    log->width = width;
+  } else {
+    clear_progress(log);
+    fprintf(log->out, "%s\n", text);
+  }
+  flush(log);
+}
+
+void amprt_event_begin(AmprtText *event, const char *name) {
+  amprt_text_add(event, "{\"event\":");
+  amprt_text_string(event, name);
+}
+
+static void add_key(AmprtText *event, const char *key) {
+  amprt_text_add(event, ",");
+  amprt_text_string(event, key);
+  amprt_text_add(event, ":");
+}
+
+void amprt_event_number(AmprtText *event, const char *key, double value) {
+  add_key(event, key);
+  amprt_text_number(event, value);
+}
+
+void amprt_event_integer(AmprtText *event, const char *key, int64_t value) {
+  add_key(event, key);
+  amprt_text_add(event, "%" PRId64, value);
+}
+
+void amprt_event_integers(AmprtText *event, const char *key, const int64_t *value, int n) {
+  add_key(event, key);
+  amprt_text_add(event, "[");
+  for (int i = 0; i < n; i++)
+    amprt_text_add(event, "%s%" PRId64, i ? "," : "", value[i]);
+  amprt_text_add(event, "]");
+}
+
+void amprt_event_string(AmprtText *event, const char *key, const char *value) {
+  add_key(event, key);
+  amprt_text_string(event, value);
+}
+
+void amprt_event_end(AmprtText *event, AmprtLog *log) {
+  amprt_text_add(event, "}");
+  bool bad = false;
+  if (log->json && !event->failed)
+    bad = fprintf(log->json, "%s\n", event->data) < 0 || fflush(log->json) != 0;
+  amprt_text_free(event);
+  if (bad) { /* training is worth more than its log */
+    amprt_warn(log, "%s: cannot write the log: %s; no more lines", log->json_path, strerror(errno));
+    close_json(log);
+  }
+}

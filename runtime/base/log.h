@@ -1,0 +1,39 @@
+/* What the program says: lines for people, and one JSON object per line for tools. */
+#ifndef AMPRT_LOG_H
+#define AMPRT_LOG_H
+
+#include "runtime/base/json.h"
+#include "runtime/core/options.h"
+
+#include <stdio.h>
+
+typedef struct AmprtLog {
+  FILE *out;  /* lines for people: standard output, or standard error if that has the log */
+  FILE *json; /* NULL: none */
+  char json_path[512]; /* for messages */
+  bool quiet, verbose, terminal;
+  bool told_broken; /* that `out` cannot be written */
+  int width;        /* of the progress line that is on the terminal now; 0 if none */
+} AmprtLog;
+
+/* Before anything is said. --log-file=- gives standard output to the log. */
+void amprt_log_begin(AmprtLog *log, const AmprtOptions *options);
+/* The log is only ever written after what is there, on a line of its own. */
+AmprtStatus amprt_log_open(AmprtLog *log, const char *path, AmprtError *error);
+void amprt_log_close(AmprtLog *log);
+
+void amprt_say(AmprtLog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void amprt_warn(AmprtLog *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A line that says how far we are: on a terminal it is written over the last one, and stays only
+ * with `keep`. */
+void amprt_log_progress(AmprtLog *log, const char *text, bool keep);
+
+/* One object: begin, any number of fields, end. */
+void amprt_event_begin(AmprtText *event, const char *name);
+void amprt_event_number(AmprtText *event, const char *key, double value);
+void amprt_event_integer(AmprtText *event, const char *key, int64_t value);
+void amprt_event_integers(AmprtText *event, const char *key, const int64_t *value, int n);
+void amprt_event_string(AmprtText *event, const char *key, const char *value);
+void amprt_event_end(AmprtText *event, AmprtLog *log);
+
+#endif

@@ -1,0 +1,67 @@
+/* The flags that print something and stop. */
+#include "runtime/state/init.h"
+#include "runtime/core/parts.h"
+
+#include <inttypes.h>
+
+int64_t amprt_count_parameters(const AmprtProgram *program) {
+  int64_t n = 0;
+  for (int i = 0; i < program->n_variables; i++)
+    if (program->variable[i].kind == AMPRT_PARAM)
+      n += amprt_variable_elements(&program->variable[i]);
+  return n;
+}
+
+static void print_program(const AmprtProgram *program) {
+  uint64_t arena = 0;
+  for (int i = 0; i < program->n_graphs; i++)
+    if (program->graph[i].arena_bytes > arena)
+      arena = program->graph[i].arena_bytes;
+  printf("model        %s\nfingerprint  %s\nmade by      %s\ntarget       %s\nprecision    %s\n"
+         "input        %" PRId64 " images of %" PRId64 "x%" PRId64 "x%" PRId64 ", %" PRId64
+         " classes\nparameters   %" PRId64 "\nmemory       %.1f MiB of state, %.1f MiB of arena\n",
+         program->model, program->fingerprint, program->version, program->target, program->dtype,
+         program->batch_size, program->height, program->width, program->channels,
+         program->n_classes, amprt_count_parameters(program),
+         (double)program->state_bytes / (1 << 20), (double)arena / (1 << 20));
+  for (int i = 0; i < program->n_graphs; i++)
+    printf("graph        @%s, %d kernels\n", program->graph[i].name, program->graph[i].n_kernels);
+}
+
+/* A text of AmprtProgram; see there. */
+static void print_squeezed(const char *text) {
+  for (; text && *text; text++)
+    if (*text > 0 && *text < ' ' && *text != '\n')
+      printf("%*s", *text, "");
+    else
+      putchar(*text);
+}
+
+static void print_about(const AmprtProgram *program, const AmprtPart *part, int n_parts) {
+  print_program(program);
+  for (int i = 0; i < n_parts; i++) {
+    char why[512] = "";
+    bool fits = !part[i].fits || !part[i].fits(why, sizeof why);
+    const char *(*describe)(void) = part[i].program->describe;
+    if (fits && describe) /* of the part asked last */
+      snprintf(why, sizeof why, "%s", describe());
+    printf("%-12s %s\n", n_parts > 1 ? part[i].name : "runs on", fits && !*why ? "runs here" : why);
+  }
+}
+
+bool amprt_info(const AmprtProgram *program, const AmprtPart *part, int n_parts,
+                const AmprtOptions *options, const char *name) {
+  if (options->help)
+    amprt_options_help(program, name, stdout);
+  else if (options->version)
+    puts(program->version);
+  else if (options->about)
+    print_about(program, part, n_parts);
+  else if (options->print_memory_plan)
+    print_squeezed(program->memory_plan);
+  else if (options->print_precision)
+    print_squeezed(program->precision);
+  else
+    return false;
+  return true;
+}

@@ -1,0 +1,144 @@
+#include "runtime/base/clock.h"
+#include "runtime/base/convert.h"
+#include "runtime/core/stop.h"
+#include "runtime/core/train.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static AmprtStatus open_test_feed(AmprtSession *session, AmprtFeed **feed, AmprtError *error) {
+  const AmprtProgram *program = session->program;
+  uint64_t end = (uint64_t)session->data.test.n;
+  uint64_t bound = (uint64_t)session->options.max_train_steps * (uint64_t)program->batch_size;
+  if (session->data.synthetic && bound && bound < end)
+    end = bound; /* as the official programs do; a real test set is always used whole */
+  AmprtFeedPlan plan = {.set = &session->data.test,
+                        .image = {program->height, program->width, program->channels,
+                                  .standardize = session->options.standardize != 0},
+                        .batch_size = program->batch_size,
+                        .seed = session->progress.seed,
+                        .purpose = "test",
+                        .end = end,
+                        .threads = (int)session->options.data_threads,
+                        .pixels = amprt_machine_takes_pixels(&session->machine)};
+  return amprt_feed_open(feed, &plan, error);
+}
+
+/* Sum of the first `count` elements of an output; NaN if the graph has none of that name. */
+static double sum_output(const AmprtMachine *machine, const AmprtGraph *graph, const char *name,
+                         int64_t count, float *room) {
+  const AmprtPort *port = amprt_port_find(graph->output, graph->n_outputs, name);
+  double sum = port ? 0 : (double)NAN;
+  if (port)
+    amprt_to_f32(port->dtype, amprt_port_at(machine, port), room, (size_t)count);
+  for (int64_t i = 0; port && i < count; i++)
+    sum += room[i];
+  return sum;
+}
+
+static void run_all(AmprtSession *session, const AmprtGraph *graph, AmprtFeed *feed, float *room,
+                    AmprtScore *score) {
+  double loss = 0, hit = 0, hit5 = 0;
+  for (const AmprtBatch *batch; !amprt_stop_signal() && (batch = amprt_feed_next(feed));) {
+    AmprtInputs inputs = {.batch = batch, .schedule = session->schedule};
+    amprt_machine_run(&session->machine, graph, &inputs);
+    loss += sum_output(&session->machine, graph, "loss_each", batch->count, room);
+    hit += sum_output(&session->machine, graph, "hit_each", batch->count, room);
+    hit5 += sum_output(&session->machine, graph, "hit5_each", batch->count, room);
+    score->examples += batch->count;
+    char text[64];
+    snprintf(text, sizeof text, "evaluating: %lld of %lld images", (long long)score->examples,
+             (long long)session->data.test.n);
+    if (session->log.terminal)
+      amprt_log_progress(&session->log, text, false);
+  }
+  double n = (double)score->examples;
+  score->loss = loss / n;
+  score->accuracy = hit / n;
+  score->accuracy5 = hit5 / n;
+}
+
+static void report(AmprtSession *session, const AmprtScore *score, double seconds) {
+  AmprtText event = {0};
+  char top5[40] = "";
+  if (!isnan(score->accuracy5))
+    snprintf(top5, sizeof top5, "  top 5 %.4f", amprt_shown(score->accuracy5));
+  amprt_say(&session->log, "test accuracy %.4f%s  loss %.4f  (%lld images, %.1f s)",
+            amprt_shown(score->accuracy), top5, amprt_shown(score->loss),
+            (long long)score->examples, seconds);
+  amprt_event_begin(&event, "eval");
+  amprt_event_integer(&event, "step", session->progress.step);
+  amprt_event_number(&event, "epoch",
+                     (double)session->progress.examples / (double)session->data.train.n);
+  amprt_event_number(&event, "accuracy", score->accuracy);
+  if (!isnan(score->accuracy5))
+    amprt_event_number(&event, "accuracy_top_5", score->accuracy5);
+  amprt_event_number(&event, "loss", score->loss);
+  amprt_event_integer(&event, "images", score->examples);
+  amprt_event_number(&event, "seconds", seconds);
+  amprt_event_end(&event, &session->log);
+}
+
+AmprtStatus amprt_evaluate(AmprtSession *session, AmprtScore *score, AmprtError *error) {
+  const AmprtGraph *graph = amprt_graph_find(session->program, "eval");
+  AmprtFeed *feed = NULL;
+  *score = (AmprtScore){NAN, NAN, NAN, 0};
+  if (!graph) {
+    amprt_warn(&session->log, "this program has no graph `eval`: no evaluation");
+    return AMPRT_OK;
+  }
+  double start = amprt_seconds();
+  float *room = malloc((size_t)session->program->batch_size * sizeof *room);
+  AmprtStatus status = room ? open_test_feed(session, &feed, error)
+                            : amprt_fail_memory(error, sizeof *room, "the evaluation");
+  if (!status) {
+    run_all(session, graph, feed, room, score);
+    status = amprt_machine_check(&session->machine, error);
+    if (!status && !amprt_stop_signal())
+      report(session, score, amprt_seconds() - start);
+  }
+  amprt_feed_close(feed);
+  free(room);
+  return status;
+}
+
+AmprtStatus amprt_recompute_stats(AmprtSession *session, AmprtError *error) {
+  const AmprtGraph *graph = amprt_graph_find(session->program, "stats");
+  AmprtFeed *feed = NULL;
+  if (!session->options.recompute_bn_stats || !graph)
+    return AMPRT_OK;
+  /* a stream of its own, from the same place each time: the same weights give the same statistics
+   */
+  bool pixels = amprt_machine_takes_pixels(&session->machine);
+  AmprtStatus status = amprt_train_feed(session, "stats", 0, pixels, &feed, error);
+  /* no signal ends this loop: half-renewed statistics must not be saved */
+  for (int64_t k = 0; !status && k < session->options.recompute_bn_stats; k++) {
+    AmprtInputs inputs = {amprt_feed_next(feed), session->schedule, (float)((double)k / (k + 1.0))};
+    amprt_machine_run(&session->machine, graph, &inputs);
+  }
+  amprt_feed_close(feed);
+  if (!status)
+    status = amprt_machine_check(&session->machine, error);
+  if (!status && session->options.verbose)
+    amprt_say(&session->log, "moving statistics renewed over %lld batches",
+              (long long)session->options.recompute_bn_stats);
+  return status;
+}
+
+void amprt_warn_of_lag(AmprtSession *session) {
+  double momentum = session->program->bn_momentum;
+  double steps = (double)amprt_schedule_cycle(&session->options, 0, session->data.train.n,
+                                              session->program->batch_size)
+                     .batches;
+  if (session->options.max_train_steps && (double)session->options.max_train_steps < steps)
+    steps = (double)session->options.max_train_steps;
+  if (momentum <= 0 || momentum >= 1 || session->data.synthetic ||
+      session->options.recompute_bn_stats || steps * (1 - momentum) >= 5)
+    return;
+  amprt_warn(
+      &session->log,
+      "batch normalisation averages over about %.0f steps (momentum %g), the first evaluation "
+      "comes after %.0f, with %.0f %% of the initial statistics left: test accuracy will be below "
+      "the model's own; --recompute-bn-stats=50 cures that",
+      1 / (1 - momentum), momentum, steps, 100 * pow(momentum, steps));
+}

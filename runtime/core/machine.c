@@ -1,0 +1,333 @@
+#include "runtime/core/machine.h"
+
+#include "runtime/base/clock.h"
+#include "runtime/base/convert.h"
+#include "runtime/state/init.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const AmprtGraph *amprt_graph_find(const AmprtProgram *program, const char *name) {
+  for (int i = 0; i < program->n_graphs; i++)
+    if (!strcmp(program->graph[i].name, name))
+      return &program->graph[i];
+  return NULL;
+}
+
+const AmprtPort *amprt_port_find(const AmprtPort *port, int n, const char *name) {
+  for (int i = 0; i < n; i++)
+    if (!strcmp(port[i].name, name))
+      return &port[i];
+  return NULL;
+}
+
+int64_t amprt_port_elements(const AmprtPort *port) {
+  int64_t n = 1;
+  for (int i = 0; i < port->rank; i++)
+    n *= port->dim[i];
+  return n;
+}
+
+static AmprtBlock port_block(const AmprtPort *port) {
+  return port->in_state ? AMPRT_STATE : AMPRT_ARENA;
+}
+
+static uint64_t port_bytes(const AmprtPort *port) {
+  return (uint64_t)amprt_port_elements(port) * amprt_dtype_size((AmprtDType)port->dtype);
+}
+
+static unsigned char *host_at(const AmprtMachine *machine, AmprtBlock block, uint64_t at) {
+  return (block == AMPRT_STATE ? machine->run.state : machine->run.arena) + at;
+}
+
+const void *amprt_machine_pull(const AmprtMachine *machine, AmprtBlock block, uint64_t at,
+                               uint64_t bytes) {
+  unsigned char *to = host_at(machine, block, at);
+  if (machine->program->device)
+    machine->program->device->read(block, at, to, bytes);
+  return to;
+}
+
+void amprt_machine_push(const AmprtMachine *machine, AmprtBlock block, uint64_t at,
+                        uint64_t bytes) {
+  if (machine->program->device)
+    machine->program->device->write(block, at, host_at(machine, block, at), bytes);
+}
+
+const void *amprt_machine_pull_state(const AmprtMachine *machine) {
+  return amprt_machine_pull(machine, AMPRT_STATE, 0, machine->program->state_bytes);
+}
+
+void amprt_machine_push_state(const AmprtMachine *machine) {
+  amprt_machine_push(machine, AMPRT_STATE, 0, machine->program->state_bytes);
+}
+
+AmprtStatus amprt_machine_check(const AmprtMachine *machine, AmprtError *error) {
+  const AmprtDevice *device = machine->program->device;
+  const char *text = device ? device->error() : NULL;
+  return text ? amprt_fail(error, AMPRT_ENV, "%s", text) : AMPRT_OK;
+}
+
+const void *amprt_port_at(const AmprtMachine *machine, const AmprtPort *port) {
+  return amprt_machine_pull(machine, port_block(port), port->at, port_bytes(port));
+}
+
+const void *amprt_variable_at(const AmprtMachine *machine, const AmprtVariable *variable) {
+  return amprt_machine_pull(machine, AMPRT_STATE, variable->at, amprt_variable_bytes(variable));
+}
+
+const void *amprt_value_at(const AmprtMachine *machine, const AmprtValue *value) {
+  return amprt_machine_pull(machine, AMPRT_ARENA, value->at,
+                            value->elements * amprt_dtype_size((AmprtDType)value->dtype));
+}
+
+static void fill_image(void *to, const AmprtPort *port, const AmprtInputs *inputs) {
+  amprt_from_f32(port->dtype, inputs->batch->image, to, (size_t)amprt_port_elements(port));
+}
+
+static void fill_label(void *to, const AmprtPort *port, const AmprtInputs *inputs) {
+  memcpy(to, inputs->batch->label, (size_t)amprt_port_elements(port) * sizeof(int32_t));
+}
+
+static void fill_schedule(void *to, const AmprtPort *port, const AmprtInputs *inputs) {
+  memcpy(to, inputs->schedule, (size_t)amprt_port_elements(port) * sizeof(float));
+}
+
+static void fill_momentum(void *to, const AmprtPort *port, const AmprtInputs *inputs) {
+  amprt_from_f32(port->dtype, &inputs->bn_momentum, to, 1);
+}
+
+static const struct {
+  const char *name;
+  void (*fill)(void *to, const AmprtPort *port, const AmprtInputs *inputs);
+} filler[] = {{"image", fill_image},
+              {"label", fill_label},
+              {"schedule", fill_schedule},
+              {"bn_momentum", fill_momentum}};
+enum { N_FILLERS = sizeof filler / sizeof *filler };
+
+/* Into host memory; returns where. */
+static const void *fill(const AmprtMachine *machine, const AmprtPort *port,
+                        const AmprtInputs *inputs) {
+  void *to = host_at(machine, port_block(port), port->at);
+  for (int i = 0; i < N_FILLERS; i++)
+    if (!strcmp(filler[i].name, port->name))
+      filler[i].fill(to, port, inputs);
+  return to;
+}
+
+static AmprtStatus check_input(const AmprtProgram *program, const AmprtGraph *graph, int i,
+                               AmprtError *error) {
+  const AmprtPort *port = &graph->input[i];
+  int64_t pixels = program->batch_size * program->height * program->width * program->channels;
+  int64_t n = amprt_port_elements(port);
+  bool good =
+      (!strcmp(port->name, "image") && n == pixels) ||
+      (!strcmp(port->name, "label") && n == program->batch_size && port->dtype == AMPRT_I32) ||
+      (!strcmp(port->name, "schedule") && port->dtype == AMPRT_F32) ||
+      (!strcmp(port->name, "bn_momentum") && n == 1);
+  return good && i < N_FILLERS
+             ? AMPRT_OK
+             : amprt_fail(error, AMPRT_ENV, "this program is damaged: input `%s`; compile it again",
+                          port->name);
+}
+
+static AmprtStatus check(const AmprtProgram *program, AmprtError *error) {
+  if (program->abi != AMPRT_ABI)
+    return amprt_fail(error, AMPRT_ENV,
+                      "this program has plan format %u, its runtime %d; compile it "
+                      "again",
+                      program->abi, AMPRT_ABI);
+  AmprtStatus status = AMPRT_OK;
+  for (int g = 0; g < program->n_graphs; g++)
+    for (int i = 0; i < program->graph[g].n_inputs && !status; i++)
+      status = check_input(program, &program->graph[g], i, error);
+  return status;
+}
+
+/* A zeroed block of 64-byte lines; a little more than asked, so that it is never empty. A mirror of
+ * a device's takes no memory until it is touched. */
+static AmprtStatus make_block(unsigned char **out, uint64_t bytes, bool mirror, const char *what,
+                              AmprtError *error) {
+  size_t size = ((size_t)bytes / 64 + 1) * 64;
+  *out = mirror ? calloc(size, 1) : aligned_alloc(64, size);
+  if (!*out)
+    return amprt_fail_memory(error, size, what);
+  if (!mirror)
+    memset(*out, 0, size);
+  return AMPRT_OK;
+}
+
+static AmprtStatus make_profile(AmprtMachine *machine, AmprtError *error) {
+  const AmprtProgram *program = machine->program;
+  machine->runs = calloc((size_t)program->n_graphs + 1, sizeof *machine->runs);
+  machine->seconds = calloc((size_t)program->n_graphs + 1, sizeof *machine->seconds);
+  bool good = machine->runs && machine->seconds;
+  for (int i = 0; i < program->n_graphs && good; i++)
+    good = (machine->seconds[i] =
+                calloc((size_t)program->graph[i].n_kernels + 1, sizeof(double))) != NULL;
+  return good ? AMPRT_OK : amprt_fail_memory(error, 0, "the profile");
+}
+
+static uint64_t arena_bytes(const AmprtProgram *program) {
+  uint64_t most = 0;
+  for (int i = 0; i < program->n_graphs; i++)
+    if (program->graph[i].arena_bytes > most)
+      most = program->graph[i].arena_bytes;
+  return most;
+}
+
+static AmprtStatus open_target(AmprtMachine *machine, const AmprtOptions *options,
+                               AmprtError *error) {
+  const AmprtProgram *program = machine->program;
+  const AmprtDevice *device = program->device;
+  char text[512] = "";
+  machine->opened = true;
+  if (program->set_threads)
+    program->set_threads((int)options->threads);
+  if (device) {
+    device->open(program, program->state_bytes, arena_bytes(program), options->strict_plans);
+    return amprt_machine_check(machine, error);
+  }
+  if (program->open && program->open(&machine->run, text, sizeof text))
+    return amprt_fail(error, AMPRT_ENV, "%s", *text ? text : "the target failed to open");
+  return AMPRT_OK;
+}
+
+AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *program,
+                               const AmprtOptions *options, AmprtError *error) {
+  bool mirror = program->device != NULL;
+  *machine = (AmprtMachine){.program = program};
+  AmprtStatus status = check(program, error);
+  if (!status)
+    status = make_block(&machine->run.state, program->state_bytes, mirror, "the state", error);
+  if (!status)
+    status = make_block(&machine->run.arena, arena_bytes(program), mirror, "the arena", error);
+  if (!status && options->profile)
+    status = make_profile(machine, error);
+  return status ? status : open_target(machine, options, error);
+}
+
+void amprt_machine_close(AmprtMachine *machine) {
+  const AmprtProgram *program = machine->program;
+  if (machine->opened && program->device)
+    program->device->close();
+  else if (machine->opened && program->close)
+    program->close();
+  for (int i = 0; machine->seconds && i < program->n_graphs; i++)
+    free(machine->seconds[i]);
+  free(machine->seconds);
+  free(machine->runs);
+  free(machine->run.arena);
+  free(machine->run.state);
+  *machine = (AmprtMachine){0};
+}
+
+static void count_run(AmprtMachine *machine, const AmprtGraph *graph) {
+  if (machine->runs)
+    machine->runs[graph - machine->program->graph]++;
+}
+
+void amprt_machine_fill(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs) {
+  count_run(machine, graph);
+  for (int i = 0; i < graph->n_inputs; i++) {
+    const AmprtPort *port = &graph->input[i];
+    fill(machine, port, inputs);
+    amprt_machine_push(machine, port_block(port), port->at, port_bytes(port));
+  }
+}
+
+static void run_timed(AmprtMachine *machine, const AmprtGraph *graph, int kernel) {
+  double before = amprt_seconds();
+  graph->kernel[kernel].run(&machine->run, graph->kernel[kernel].args);
+  machine->seconds[graph - machine->program->graph][kernel] += amprt_seconds() - before;
+}
+
+/* No hook wants to look in between. */
+static void run_some(AmprtMachine *machine, const AmprtGraph *graph, int first, int past) {
+  const AmprtDevice *device = machine->program->device;
+  int g = (int)(graph - machine->program->graph);
+  if (device)
+    device->kernels(g, first, past, machine->seconds ? machine->seconds[g] + first : NULL);
+  for (int i = first; i < past && !device; i++)
+    if (machine->seconds)
+      run_timed(machine, graph, i);
+    else
+      graph->kernel[i].run(&machine->run, graph->kernel[i].args);
+}
+
+void amprt_machine_kernels(AmprtMachine *machine, const AmprtGraph *graph, int first, int past,
+                           const AmprtHook *hook, int n_hooks) {
+  int some = n_hooks ? 1 : past - first;
+  for (int i = first; i < past; i += some) {
+    run_some(machine, graph, i, i + some);
+    for (int h = 0; h < n_hooks; h++)
+      hook[h].after(hook[h].context, i);
+  }
+}
+
+/* Is the port's content on the device already, brought by the last start? */
+static bool is_there(const AmprtMachine *machine, const AmprtGraph *graph, const AmprtPort *port,
+                     const AmprtBatch *batch) {
+  bool of_batch = !strcmp(port->name, "image") || !strcmp(port->name, "label");
+  return of_batch && batch->fixed && machine->last == graph && machine->last_image == batch->image;
+}
+
+bool amprt_machine_takes_pixels(const AmprtMachine *machine) {
+  const AmprtProgram *program = machine->program;
+  for (int g = 0; g < program->n_graphs; g++) {
+    const AmprtGraph *graph = &program->graph[g];
+    const AmprtPort *image = amprt_port_find(graph->input, graph->n_inputs, "image");
+    if (image && !image->pixels)
+      return false;
+  }
+  return program->device && !machine->seconds;
+}
+
+/* What the device is given; images as they are where it can be: a copy less of what may be 150 MB.
+ */
+static AmprtInput input_of(const AmprtMachine *machine, const AmprtGraph *graph,
+                           const AmprtPort *port, const AmprtInputs *inputs) {
+  const AmprtBatch *batch = inputs->batch;
+  bool is_image = !strcmp(port->name, "image");
+  if (is_there(machine, graph, port, batch))
+    return (AmprtInput){0};
+  if (is_image && !batch->image)
+    return (AmprtInput){batch->pixel, batch->scaling};
+  if (is_image && port->dtype == AMPRT_F32)
+    return (AmprtInput){.data = batch->image};
+  return (AmprtInput){.data = fill(machine, port, inputs)};
+}
+
+void amprt_machine_start(AmprtMachine *machine, const AmprtGraph *graph,
+                         const AmprtInputs *inputs) {
+  AmprtInput from[N_FILLERS];
+  const AmprtBatch *batch = inputs->batch;
+  count_run(machine, graph);
+  for (int i = 0; i < graph->n_inputs; i++)
+    from[i] = input_of(machine, graph, &graph->input[i], inputs);
+  machine->last = graph;
+  machine->last_image = batch->fixed ? batch->image : NULL;
+  machine->program->device->start((int)(graph - machine->program->graph), from);
+}
+
+void amprt_machine_run(AmprtMachine *machine, const AmprtGraph *graph, const AmprtInputs *inputs) {
+  if (machine->program->device && !machine->seconds) {
+    amprt_machine_start(machine, graph, inputs);
+    return;
+  }
+  amprt_machine_fill(machine, graph, inputs);
+  amprt_machine_kernels(machine, graph, 0, graph->n_kernels, NULL, 0);
+}
+
+double amprt_machine_scalar(const AmprtMachine *machine, const AmprtGraph *graph, const char *name,
+                            double otherwise) {
+  const AmprtPort *port = amprt_port_find(graph->output, graph->n_outputs, name);
+  return port ? amprt_scalar((AmprtDType)port->dtype, amprt_port_at(machine, port)) : otherwise;
+}
+
+double amprt_machine_variable(const AmprtMachine *machine, const char *name, double otherwise) {
+  const AmprtVariable *variable = amprt_variable_find(machine->program, name);
+  return variable ? amprt_scalar((AmprtDType)variable->dtype, amprt_variable_at(machine, variable))
+                  : otherwise;
+}

@@ -1,0 +1,305 @@
+#include "runtime/state/init.h"
+#include "runtime/watch/inject.h"
+#include "runtime/core/parts.h"
+#include "runtime/core/stop.h"
+#include "runtime/core/train.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool only_evaluates(const AmprtOptions *options) {
+  return options->eval_only || options->train_epochs == 0;
+}
+
+/* Where this run reads and writes its files; "" for none. */
+static void choose_dir(const AmprtSession *session, char out[AMPRT_PATH]) {
+  const AmprtOptions *options = &session->options;
+  bool reads = options->resume || (only_evaluates(options) && !*options->init_from);
+  out[0] = '\0';
+  if (*options->reproduce)
+    return;
+  if (options->given.model_dir)
+    snprintf(out, AMPRT_PATH, "%s", options->model_dir);
+  else if (reads || !(session->data.synthetic || only_evaluates(options)))
+    snprintf(out, AMPRT_PATH, "%.200s_model", session->program->model);
+  if (*options->dump_step && !reads)
+    out[0] = '\0';
+  for (char *c = out; !options->given.model_dir && *c; c++)
+    if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+      *c = '_';
+}
+
+static void print_notes(AmprtSession *session, AmprtText *notes) {
+  for (char *line = notes->data; line && *line;) {
+    size_t n = strcspn(line, "\n");
+    amprt_say(&session->log, "note: %.*s", (int)n, line);
+    line += n + (line[n] == '\n');
+  }
+  amprt_text_free(notes);
+}
+
+static AmprtStatus fail_unreadable(const AmprtModelDir *dir, const char *newest,
+                                   AmprtError *error) {
+  char which[64] = "its only checkpoint cannot be read";
+  if (dir->n > 1)
+    snprintf(which, sizeof which, "none of its %d checkpoints can be read; the newest", dir->n);
+  return amprt_fail(
+      error, AMPRT_INPUT,
+      "%s: %s: %.900s; nothing was changed: bring back a copy of the file or mend its "
+      "permissions and --resume again, or start anew with another --model-dir (or "
+      "with --clean, which deletes it)",
+      dir->path, which, newest);
+}
+
+/* The newest readable checkpoint. Files that cannot be read are passed over with a warning (those
+ * after session->dir.n - *unreadable), one of another model ends the run; so do files none of which
+ * can be read: a run that was to go on must not start anew without a word. */
+static AmprtStatus resume(AmprtSession *session, int *unreadable, AmprtText *notes,
+                          AmprtError *error) {
+  char newest[sizeof error->text] = "";
+  for (int i = session->dir.n - 1; i >= 0; i--) {
+    char path[AMPRT_PATH];
+    bool damaged = false;
+    AmprtStatus status = amprt_modeldir_ckpt(&session->dir, session->dir.step[i], path, error);
+    if (!status)
+      status =
+          amprt_ckpt_resume(path, &session->machine, &session->progress, &damaged, notes, error);
+    if (!damaged) {
+      session->resumed = !status;
+      *unreadable = session->dir.n - 1 - i;
+      if (!status)
+        amprt_say(&session->log, "resuming from %s", path);
+      return status;
+    }
+    if (!*newest)
+      snprintf(newest, sizeof newest, "%s", error->text);
+    if (i)
+      amprt_warn(&session->log, "%s; trying the checkpoint before it", error->text);
+  }
+  return session->dir.n ? fail_unreadable(&session->dir, newest, error) : AMPRT_OK;
+}
+
+static AmprtStatus load_state(AmprtSession *session, int *unreadable, AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  AmprtText notes = {0};
+  AmprtStatus status = AMPRT_OK;
+  bool evaluates = only_evaluates(options);
+  bool damaged;
+  if (*options->reproduce)
+    status = amprt_ckpt_resume(options->reproduce, &session->machine, &session->progress, &damaged,
+                               &notes, error);
+  else if (options->resume || (evaluates && !*options->init_from))
+    status = resume(session, unreadable, &notes, error);
+  else if (session->dir.n && !evaluates && !options->clean)
+    status = amprt_fail(
+        error, AMPRT_INPUT,
+        "%s: already holds checkpoints; continue with --resume, start over with --clean, "
+        "or name another --model-dir",
+        session->dir.path);
+  if (!status && evaluates && !session->resumed && !*options->init_from)
+    status = amprt_fail(error, AMPRT_INPUT,
+                        "%s: no checkpoint to evaluate; --model-dir or --init-from says "
+                        "which",
+                        session->dir.path);
+  if (!status && options->resume && !session->resumed)
+    amprt_say(&session->log, "no checkpoint in %s yet: starting", session->dir.path);
+  if (!status && session->resumed && options->given.seed &&
+      session->progress.seed != (uint64_t)options->seed)
+    amprt_text_add(&notes, "the checkpoint's seed %" PRIu64 " is used, not --seed\n",
+                   session->progress.seed);
+  print_notes(session, &notes);
+  return status;
+}
+
+/* Where the log goes; "" for nowhere. */
+static AmprtStatus choose_log(const AmprtSession *session, char out[AMPRT_PATH],
+                              AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  out[0] = '\0';
+  if (*options->log_file)
+    snprintf(out, AMPRT_PATH, "%s", options->log_file);
+  else if (*session->dir.path && !*options->dump_step)
+    return amprt_path(out, session->dir.path, "log.jsonl", error);
+  if (options->grad_histogram_every && !*out)
+    return amprt_fail(error, AMPRT_USAGE,
+                      "--grad-histogram-every writes to the log; --log-file or --model-dir says "
+                      "where");
+  return AMPRT_OK;
+}
+
+/* Opens it behind what it holds. A new run does not mix with an earlier one in its folder's log:
+ * that gets another name. An evaluation does without a log where it cannot write. */
+static AmprtStatus open_log(AmprtSession *session, AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  char path[AMPRT_PATH], old[AMPRT_PATH] = "";
+  bool evaluates = only_evaluates(options), own = !*options->log_file;
+  AmprtStatus status = choose_log(session, path, error);
+  if (status || !*path)
+    return status;
+  if (own && !evaluates && !options->resume && !options->clean)
+    status = amprt_modeldir_old_log(&session->dir, old, error);
+  if (*old)
+    amprt_say(&session->log, "note: the log of an earlier run is kept as %s", old);
+  if (!status)
+    status = amprt_log_open(&session->log, path, error);
+  if (!status || !own || !evaluates)
+    return status;
+  amprt_say(&session->log, "note: %s; this evaluation is not logged", error->text);
+  return AMPRT_OK;
+}
+
+/* What this run loads, checked: nothing is written. *unreadable: how many of the newest checkpoints
+ * were passed over. */
+static AmprtStatus session_open(AmprtSession *session, int *unreadable, AmprtError *error) {
+  AmprtOptions *options = &session->options;
+  AmprtText notes = {0};
+  AmprtInject inject = {0};
+  char path[AMPRT_PATH];
+  if (!options->data_threads) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    options->data_threads = processors < 8 ? 1 : processors > 16 ? 4 : processors / 4;
+  }
+  session->progress.seed = (uint64_t)options->seed;
+  options->use_synthetic_data |= *options->reproduce != '\0'; /* its batch is in the file */
+  AmprtStatus status = amprt_data_open(&session->data, session->program, options, error);
+  if (!status)
+    status = amprt_schedule_for(session, error);
+  if (!status)
+    status = amprt_machine_open(&session->machine, session->program, options, error);
+  if (status)
+    return status;
+  status = amprt_inject_open(&inject, &session->machine, options->inject, error);
+  amprt_inject_close(&inject);
+  amprt_init(session->program, session->machine.run.state, session->progress.seed);
+  amprt_machine_push_state(&session->machine);
+  if (!status && *options->init_from)
+    status = amprt_ckpt_init_from(options->init_from, &session->machine, &notes, error);
+  print_notes(session, &notes);
+  choose_dir(session, path);
+  if (!status && only_evaluates(options) && *path && access(path, F_OK) < 0)
+    status = amprt_fail(error, AMPRT_INPUT, "%s: no such folder; --model-dir says which", path);
+  if (!status)
+    status = amprt_modeldir_open(&session->dir, path, error);
+  if (!status)
+    status = load_state(session, unreadable, error);
+  return status ? status : amprt_machine_check(&session->machine, error);
+}
+
+/* The first changes in the model folder, once everything has been checked: the log, then what
+ * --clean and --resume do to the checkpoints that are there. */
+static AmprtStatus begin_files(AmprtSession *session, int unreadable, AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  AmprtStatus status = open_log(session, error);
+  bool trains = !only_evaluates(options) && !*options->dump_step && !*options->reproduce;
+  if (status || !*session->dir.path || !trains)
+    return status;
+  int log = session->log.json ? fileno(session->log.json) : -1;
+  status = amprt_modeldir_begin(&session->dir, options->clean, log, error);
+  for (int i = 0; i < unreadable && !status; i++) {
+    char to[AMPRT_PATH];
+    status = amprt_modeldir_set_aside(&session->dir, to, error);
+    if (!status)
+      amprt_warn(&session->log, "a checkpoint that cannot be read is kept as %s", to);
+  }
+  return status;
+}
+
+static void announce(AmprtSession *session) {
+  const AmprtProgram *program = session->program;
+  AmprtText event = {0};
+  char runs_on[32];
+  if (program->device)
+    snprintf(runs_on, sizeof runs_on, "%s", program->target);
+  else
+    snprintf(runs_on, sizeof runs_on, "%d threads", program->threads ? program->threads() : 1);
+  amprt_say(&session->log,
+            "%s, %s, %" PRId64 " parameters, batch %" PRId64 ", %" PRId64 " %simages, %s",
+            program->model, program->dtype, amprt_count_parameters(program), program->batch_size,
+            session->data.train.n, session->data.synthetic ? "synthetic " : "", runs_on);
+  if (session->options.verbose && program->describe)
+    amprt_say(&session->log, "%s, %s", program->version, program->describe());
+  amprt_event_begin(&event, "start");
+  amprt_event_string(&event, "model", program->model);
+  amprt_event_string(&event, "dtype", program->dtype);
+  amprt_event_string(&event, "version", program->version);
+  amprt_event_integer(&event, "batch_size", program->batch_size);
+  amprt_event_integer(&event, "parameters", amprt_count_parameters(program));
+  amprt_event_string(&event, "dataset", session->data.name);
+  amprt_event_string(&event, "data_dir", session->data.dir);
+  amprt_event_integer(&event, "images", session->data.train.n);
+  amprt_event_integer(&event, "step", session->progress.step);
+  amprt_event_integer(&event, "seed", (int64_t)session->progress.seed);
+  amprt_event_end(&event, &session->log);
+}
+
+static AmprtStatus evaluate_only(AmprtSession *session, AmprtError *error) {
+  AmprtScore score;
+  AmprtStatus status = amprt_recompute_stats(session, error);
+  return status ? status : amprt_evaluate(session, &score, error);
+}
+
+static AmprtStatus run(AmprtSession *session, int *stopped, AmprtError *error) {
+  if (*session->options.tune)
+    return amprt_tune(session, session->options.tune, error);
+  int unreadable = 0;
+  AmprtStatus status = session_open(session, &unreadable, error);
+  if (!status)
+    status = begin_files(session, unreadable, error);
+  if (status)
+    return status;
+  if (*session->options.reproduce)
+    return amprt_reproduce(session, session->options.reproduce, error);
+  if (*session->options.dump_step)
+    return amprt_dump_step(session, session->options.dump_step, NULL, error);
+  announce(session);
+  amprt_stop_listen();
+  if (only_evaluates(&session->options)) {
+    status = evaluate_only(session, error);
+    *stopped = amprt_stop_signal();
+  } else {
+    amprt_warn_of_lag(session);
+    status = amprt_train(session, stopped, error);
+  }
+  amprt_stop_forget();
+  return status;
+}
+
+static void say_goodbye(AmprtSession *session, int stopped) {
+  if (stopped && *session->dir.path && !only_evaluates(&session->options))
+    amprt_say(&session->log, "stopped by %s at step %" PRId64 "; --resume continues",
+              amprt_stop_name(stopped), session->progress.step);
+  else if (stopped)
+    amprt_say(&session->log, "stopped by %s", amprt_stop_name(stopped));
+  amprt_profile_print(&session->machine, session->log.out);
+}
+
+int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const char *name) {
+  AmprtError error = {0};
+  int stopped = 0;
+  struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+  sigaction(SIGPIPE, &ignore, &before); /* a reader of our lines that ends does not end the run */
+  AmprtSession *session = calloc(1, sizeof *session);
+  AmprtStatus status = session ? AMPRT_OK : amprt_fail_memory(&error, sizeof *session, "anything");
+  if (!status) {
+    session->program = program;
+    session->options = *options;
+    session->dir.lock = -1;
+    amprt_log_begin(&session->log, options);
+    status = run(session, &stopped, &error);
+    if (!status)
+      say_goodbye(session, stopped);
+    amprt_log_close(&session->log);
+    amprt_machine_close(&session->machine);
+    amprt_modeldir_close(&session->dir);
+    amprt_data_close(&session->data);
+  }
+  free(session);
+  if (status)
+    fprintf(stderr, "%s: error: %s\n", name, error.text);
+  sigaction(SIGPIPE, &before, NULL);
+  return status ? (int)status : stopped ? 128 + stopped : 0;
+}

@@ -1,0 +1,265 @@
+#include "runtime/core/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const AmprtOption amprt_option[] = {
+#define GROUP(title) {.group = title},
+#define OPTION(field, flag, letter, kind, otherwise, value, help)                                  \
+  {NULL,                                                                                           \
+   flag,                                                                                           \
+   otherwise,                                                                                      \
+   value,                                                                                          \
+   help,                                                                                           \
+   letter,                                                                                         \
+   AMPRT_OPT_##kind,                                                                               \
+   offsetof(AmprtOptions, field),                                                                  \
+   offsetof(AmprtOptions, given.field)},
+#include "runtime/core/options.def"
+};
+const int amprt_n_options = sizeof amprt_option / sizeof *amprt_option;
+
+/* --train_epochs is --train-epochs */
+static bool same_flag(const char *a, size_t n, const char *b) {
+  for (size_t i = 0; i < n; i++)
+    if ((a[i] == '_' ? '-' : a[i]) != b[i])
+      return false;
+  return b[n] == '\0';
+}
+
+static const AmprtOption *option_find(const char *name, size_t n) {
+  for (int i = 0; i < amprt_n_options; i++)
+    if (amprt_option[i].flag && same_flag(name, n, amprt_option[i].flag))
+      return &amprt_option[i];
+  return NULL;
+}
+
+static const AmprtOption *option_find_letter(char letter) {
+  for (int i = 0; i < amprt_n_options; i++)
+    if (amprt_option[i].letter && amprt_option[i].letter == letter)
+      return &amprt_option[i];
+  return NULL;
+}
+
+/* Levenshtein's distance; enough for names of 31 letters. */
+static int distance(const char *a, size_t na, const char *b) {
+  enum { MOST = 32 };
+  int row[MOST];
+  size_t nb = strlen(b);
+  if (na >= MOST || nb >= MOST)
+    return MOST;
+  for (size_t j = 0; j <= nb; j++)
+    row[j] = (int)j;
+  for (size_t i = 1; i <= na; i++) {
+    int corner = row[0];
+    row[0] = (int)i;
+    for (size_t j = 1; j <= nb; j++) {
+      int swap = corner + ((a[i - 1] == '_' ? '-' : a[i - 1]) != b[j - 1]);
+      corner = row[j];
+      int least = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+      row[j] = least < swap ? least : swap;
+    }
+  }
+  return row[nb];
+}
+
+static AmprtStatus fail_unknown(const char *arg, const char *name, size_t n, AmprtError *error) {
+  char near[256] = "";
+  for (int want = 1, found = 0; want <= 4 && found < 3; want++)
+    for (int i = 0; i < amprt_n_options && found < 3; i++) {
+      const char *flag = amprt_option[i].flag;
+      bool begins = flag && want == 4 && n >= 3 && strncmp(flag, name, n) == 0;
+      if (!flag || (!begins && (want == 4 || distance(name, n, flag) != want)))
+        continue;
+      size_t used = strlen(near);
+      snprintf(near + used, sizeof near - used, "%s--%s", found++ ? ", " : "; did you mean ", flag);
+    }
+  return amprt_fail(error, AMPRT_USAGE, "unknown flag `%.80s`%s%s; see --help", arg, near,
+                    *near ? "?" : "");
+}
+
+static bool parse_double(const char *text, const char **end, double *out) {
+  char *stop;
+  *out = strtod(text, &stop);
+  *end = stop;
+  return stop != text;
+}
+
+static bool set_int(void *field, const char *text) {
+  char *end;
+  errno = 0;
+  long long v = strtoll(text, &end, 10);
+  if (errno || end == text || *end)
+    return false;
+  *(int64_t *)field = v;
+  return true;
+}
+
+static bool set_float(void *field, const char *text) {
+  const char *end;
+  double v;
+  if (!parse_double(text, &end, &v) || *end)
+    return false;
+  *(double *)field = v;
+  return true;
+}
+
+static bool set_floats(void *field, const char *text) {
+  AmprtFloats list = {0};
+  for (const char *end = text; *text; text = end + (*end == ',')) {
+    if (list.n == AMPRT_MAX_FLOATS || !parse_double(text, &end, &list.v[list.n++]) ||
+        (*end && *end != ',') || (*end == ',' && !end[1]))
+      return false;
+  }
+  *(AmprtFloats *)field = list;
+  return true;
+}
+
+static bool set_bool(void *field, const char *text) {
+  bool on = !strcmp(text, "true") || !strcmp(text, "1");
+  if (!on && strcmp(text, "false") && strcmp(text, "0"))
+    return false;
+  *(bool *)field = on;
+  return true;
+}
+
+static bool set_str(void *field, const char *text) {
+  *(const char **)field = text;
+  return true;
+}
+
+static const struct {
+  bool (*set)(void *field, const char *text);
+  const char *what;
+} kind_info[] = {
+    [AMPRT_OPT_BOOL] = {set_bool, "true or false"},
+    [AMPRT_OPT_INT] = {set_int, "a whole number"},
+    [AMPRT_OPT_FLOAT] = {set_float, "a number"},
+    [AMPRT_OPT_STR] = {set_str, "text"},
+    [AMPRT_OPT_FLOATS] = {set_floats, "numbers with commas between"},
+};
+
+static AmprtStatus set_one(AmprtOptions *options, const AmprtOption *option, const char *value,
+                           AmprtError *error) {
+  if (!value && option->kind == AMPRT_OPT_BOOL)
+    value = "true";
+  if (!value)
+    return amprt_fail(error, AMPRT_USAGE, "--%s needs a value (%s)", option->flag,
+                      kind_info[option->kind].what);
+  if (!kind_info[option->kind].set((char *)options + option->offset, value))
+    return amprt_fail(error, AMPRT_USAGE, "--%s: `%.80s` is not %s", option->flag, value,
+                      kind_info[option->kind].what);
+  return AMPRT_OK;
+}
+
+AmprtStatus amprt_options_set(AmprtOptions *options, const char *flag, const char *value,
+                              AmprtError *error) {
+  const AmprtOption *option = option_find(flag, strlen(flag));
+  if (!option)
+    return fail_unknown(flag, flag, strlen(flag), error);
+  return set_one(options, option, value, error);
+}
+
+/* argv[*i], and its value if that is the next argument */
+static AmprtStatus parse_one(AmprtOptions *options, int argc, char **argv, int *i,
+                             AmprtError *error) {
+  const char *arg = argv[*i], *name = arg + 2, *value = NULL;
+  const AmprtOption *option = NULL;
+  size_t n = 0;
+  if (arg[0] == '-' && arg[1] && arg[1] != '-') {
+    option = arg[2] ? NULL : option_find_letter(arg[1]);
+    name = arg + 1;
+    n = strlen(name);
+  } else if (arg[0] == '-' && arg[1] == '-' && arg[2]) {
+    n = strcspn(name, "=");
+    option = option_find(name, n);
+    value = name[n] ? name + n + 1 : NULL;
+  } else {
+    return amprt_fail(error, AMPRT_USAGE, "unexpected argument `%.80s`; see --help", arg);
+  }
+  if (!option)
+    return fail_unknown(arg, name, n, error);
+  if (!value && option->kind != AMPRT_OPT_BOOL && *i + 1 < argc)
+    value = argv[++*i];
+  *((bool *)options + option->given) = true;
+  return set_one(options, option, value, error);
+}
+
+static AmprtStatus check_ranges(const AmprtOptions *o, AmprtError *error) {
+  const struct {
+    bool good;
+    const char *text;
+  } rule[] = {
+      {o->train_epochs >= 0 && o->train_epochs <= 1e6, "--train-epochs must be from 0 to 1000000"},
+      {o->epochs_between_evals > 0, "--epochs-between-evals must be larger than 0"},
+      {o->max_train_steps >= 0, "--max-train-steps must not be negative"},
+      {o->learning_rate >= 0, "--learning-rate must not be negative"},
+      {o->lr_batch >= 0, "--learning-rate-batch must not be negative"},
+      {o->warmup_epochs >= 0, "--warmup-epochs must not be negative"},
+      {o->pad >= 0 && o->pad <= 4096, "--augment-pad must be from 0 to 4096"},
+      {o->flip == 0 || o->flip == 1, "--augment-flip must be 0 or 1"},
+      {o->standardize == 0 || o->standardize == 1, "--standardize must be 0 or 1"},
+      {o->synthetic_examples >= 0, "--synthetic-examples must not be negative"},
+      {o->data_threads >= 0 && o->data_threads <= 64, "--data-threads must be from 0 to 64"},
+      {o->threads >= 0 && o->threads <= 4096, "--threads must be from 0 to 4096"},
+      {o->recompute_bn_stats >= 0, "--recompute-bn-stats must not be negative"},
+      {o->checkpoint_every >= 0, "--checkpoint-every must not be negative"},
+      {o->keep_checkpoints >= 0, "--keep-checkpoints must not be negative"},
+      {o->max_skipped_steps >= 0, "--max-skipped-steps must not be negative"},
+      {o->log_every > 0, "--log-every must be larger than 0"},
+      {o->grad_histogram_every >= 0, "--grad-histogram-every must not be negative"},
+      {!*o->trap || !strcmp(o->trap, "first-nonfinite"), "--trap must be first-nonfinite"},
+      {!(*o->reproduce && (o->resume || o->clean || o->eval_only || *o->init_from || *o->trap)),
+       "--reproduce does not go with --resume, --clean, --eval-only, --init-from or --trap"},
+      {!(o->resume && o->clean), "--resume and --clean do not go together"},
+      {!(o->eval_only && o->clean), "--eval-only and --clean do not go together"},
+      {!(o->train_epochs == 0 && o->clean),
+       "--train-epochs=0 only evaluates: it does not go with --clean"},
+      {!(o->resume && *o->init_from), "--resume and --init-from do not go together"},
+      {!(o->quiet && o->verbose), "--quiet and --verbose do not go together"},
+  };
+  for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
+    if (!rule[i].good)
+      return amprt_fail(error, AMPRT_USAGE, "%s", rule[i].text);
+  return AMPRT_OK;
+}
+
+AmprtStatus amprt_options_parse(AmprtOptions *options, const AmprtProgram *program, int argc,
+                                char **argv, AmprtError *error) {
+  *options = (AmprtOptions){0};
+  AmprtStatus status = AMPRT_OK;
+  for (int i = 0; i < amprt_n_options && !status; i++)
+    if (amprt_option[i].flag && amprt_option[i].kind != AMPRT_OPT_BOOL)
+      status = set_one(options, &amprt_option[i], amprt_option[i].otherwise, error);
+  for (int i = 0; i < program->n_recipe && !status; i++)
+    status = amprt_options_set(options, program->recipe[i].flag, program->recipe[i].value, error);
+  for (int i = 1; i < argc && !status; i++)
+    status = parse_one(options, argc, argv, &i, error);
+  return status ? status : check_ranges(options, error);
+}
+
+static const char *default_of(const AmprtProgram *program, const AmprtOption *option) {
+  for (int i = program->n_recipe - 1; i >= 0; i--)
+    if (same_flag(program->recipe[i].flag, strlen(program->recipe[i].flag), option->flag))
+      return program->recipe[i].value;
+  return strcmp(option->otherwise, "nan") ? option->otherwise : "";
+}
+
+void amprt_options_help(const AmprtProgram *program, const char *argv0, FILE *out) {
+  fprintf(out, "usage: %s [flags]\n\nTrains %s (%s, batch %lld, target %s).\n", argv0,
+          program->model, program->dtype, (long long)program->batch_size, program->target);
+  for (int i = 0; i < amprt_n_options; i++) {
+    const AmprtOption *option = &amprt_option[i];
+    if (option->group) {
+      fprintf(out, "\n%s:\n", option->group);
+      continue;
+    }
+    char left[64], letter[] = {'-', option->letter, ',', ' ', '\0'};
+    snprintf(left, sizeof left, "%s--%s%s%s", option->letter ? letter : "", option->flag,
+             *option->value ? "=" : "", option->value);
+    const char *otherwise = default_of(program, option);
+    fprintf(out, "  %-30s %s%s%s%s\n", left, option->help, *otherwise ? " [" : "", otherwise,
+            *otherwise ? "]" : "");
+  }
+}

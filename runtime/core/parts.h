@@ -1,0 +1,17 @@
+/* Which part of the executable runs: parts.c chooses, about.c prints what needs no run, main.c
+ * runs. */
+#ifndef AMPRT_PARTS_H
+#define AMPRT_PARTS_H
+
+#include "runtime/core/options.h"
+
+/* main.c. The exit status. */
+int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const char *name);
+
+/* about.c */
+int64_t amprt_count_parameters(const AmprtProgram *program);
+/* Prints what --help, --about and the like ask for of `program`; false if nothing was asked. */
+bool amprt_info(const AmprtProgram *program, const AmprtPart *part, int n_parts,
+                const AmprtOptions *options, const char *name);
+
+#endif

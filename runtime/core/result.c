@@ -1,0 +1,83 @@
+#include "runtime/core/result.h"
+
+#include "runtime/base/convert.h"
+#include "runtime/state/init.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct {
+  const char *name;
+  bool variable; /* else an output of graph 0 */
+  size_t field;
+  double otherwise;
+} rows[] = {
+    {"loss", false, offsetof(AmprtResult, loss), (double)NAN},
+    {"accuracy", false, offsetof(AmprtResult, accuracy), (double)NAN},
+    {"learning_rate", false, offsetof(AmprtResult, learning_rate), (double)NAN},
+    {"gradient_norm", false, offsetof(AmprtResult, gradient_norm), (double)NAN},
+    {"finite", false, offsetof(AmprtResult, finite), 1},
+    {"loss_scale", true, offsetof(AmprtResult, loss_scale), 0},
+    {"global_step", true, offsetof(AmprtResult, step), -1},
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+typedef struct Place { /* where a row's scalar lies */
+  AmprtBlock block;
+  AmprtDType dtype;
+  uint64_t at;
+} Place;
+
+/* False: the program has none. */
+static bool find_place(const AmprtProgram *program, int row, Place *place) {
+  const AmprtGraph *graph = &program->graph[0];
+  const AmprtPort *port = amprt_port_find(graph->output, graph->n_outputs, rows[row].name);
+  const AmprtVariable *variable = amprt_variable_find(program, rows[row].name);
+  if (rows[row].variable && variable)
+    *place = (Place){AMPRT_STATE, (AmprtDType)variable->dtype, variable->at};
+  else if (!rows[row].variable && port)
+    *place = (Place){port->in_state ? AMPRT_STATE : AMPRT_ARENA, (AmprtDType)port->dtype, port->at};
+  else
+    return false;
+  return true;
+}
+
+static void set_row(AmprtResult *result, int row, double value) {
+  memcpy((char *)result + rows[row].field, &value, sizeof value);
+}
+
+void amprt_result_read(const AmprtMachine *machine, AmprtResult *result) {
+  Place place;
+  for (int i = 0; i < N_ROWS; i++)
+    set_row(result, i,
+            find_place(machine->program, i, &place)
+                ? amprt_scalar(place.dtype, amprt_machine_pull(machine, place.block, place.at,
+                                                               amprt_dtype_size(place.dtype)))
+                : rows[i].otherwise);
+}
+
+void amprt_result_watch(const AmprtMachine *machine) {
+  AmprtBlock block[N_ROWS];
+  uint64_t at[N_ROWS];
+  uint32_t bytes[N_ROWS];
+  int n = 0;
+  Place place;
+  for (int i = 0; i < N_ROWS; i++)
+    if (find_place(machine->program, i, &place)) {
+      block[n] = place.block;
+      at[n] = place.at;
+      bytes[n++] = (uint32_t)amprt_dtype_size(place.dtype);
+    }
+  machine->program->device->watch(block, at, bytes, n);
+}
+
+void amprt_result_collect(const AmprtMachine *machine, AmprtResult *result) {
+  unsigned char kept[AMPRT_MAX_WATCHED][8] = {0};
+  int n = 0;
+  Place place;
+  machine->program->device->collect(kept);
+  for (int i = 0; i < N_ROWS; i++)
+    set_row(result, i,
+            find_place(machine->program, i, &place) ? amprt_scalar(place.dtype, kept[n++])
+                                                    : rows[i].otherwise);
+}

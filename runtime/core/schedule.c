@@ -1,0 +1,72 @@
+#include "runtime/core/schedule.h"
+
+#include <math.h>
+#include <string.h>
+
+int64_t amprt_schedule_cycles(const AmprtOptions *options) {
+  /* a remainder of rounding is no cycle */
+  return (int64_t)ceil(options->train_epochs / options->epochs_between_evals - 1e-9);
+}
+
+AmprtCycle amprt_schedule_cycle(const AmprtOptions *options, int64_t index, int64_t images,
+                                int64_t batch_size) {
+  double epochs = fmin((double)(index + 1) * options->epochs_between_evals, options->train_epochs);
+  if (index + 1 >= amprt_schedule_cycles(options))
+    epochs = options->train_epochs;
+  double batches = ceil(epochs * (double)images / (double)batch_size - 1e-9);
+  return (AmprtCycle){epochs, (uint64_t)batches};
+}
+
+static const char *const kind_name[] = {"constant", "piecewise", "cosine"};
+
+static AmprtStatus find_kind(const char *name, int *kind, AmprtError *error) {
+  for (*kind = 0; *kind < 3; ++*kind)
+    if (!strcmp(name, kind_name[*kind]))
+      return AMPRT_OK;
+  return amprt_fail(error, AMPRT_USAGE,
+                    "--lr-schedule: `%.80s` is not constant, piecewise or cosine", name);
+}
+
+static AmprtStatus check_pieces(const AmprtOptions *options, int64_t n, AmprtError *error) {
+  const AmprtFloats *boundaries = &options->boundaries, *factors = &options->multipliers;
+  if (factors->n != boundaries->n + 1)
+    return amprt_fail(error, AMPRT_USAGE,
+                      "%d of --lr-boundaries need %d of --lr-multipliers, there are %d",
+                      boundaries->n, boundaries->n + 1, factors->n);
+  if (6 + 2 * boundaries->n + 1 > n)
+    return amprt_fail(error, AMPRT_USAGE, "--lr-boundaries: this program has room for %lld",
+                      (long long)(n - 7) / 2);
+  for (int i = 0; i < boundaries->n; i++)
+    if (!(boundaries->v[i] > (i ? boundaries->v[i - 1] : 0)))
+      return amprt_fail(error, AMPRT_USAGE, "--lr-boundaries must be positive and rise");
+  return AMPRT_OK;
+}
+
+AmprtStatus amprt_schedule_fill(const AmprtOptions *options, int64_t images, int64_t batch_size,
+                                float *s, int64_t n, AmprtError *error) {
+  int kind = 0;
+  AmprtStatus status = find_kind(options->schedule, &kind, error);
+  if (!status && n < 7)
+    status = amprt_fail(error, AMPRT_ENV, "the program's schedule has %lld entries", (long long)n);
+  if (!status && kind == 1)
+    status = check_pieces(options, n, error);
+  if (status)
+    return status;
+  double per_epoch = (double)images / (double)batch_size; /* a real number */
+  double scale = options->lr_batch ? (double)batch_size / options->lr_batch : 1;
+  double total = ceil(per_epoch * options->train_epochs - 1e-9);
+  int pieces = kind == 1 ? options->boundaries.n : 0;
+  memset(s, 0, (size_t)n * sizeof *s);
+  s[0] = (float)kind;
+  s[1] = (float)(options->learning_rate * scale);
+  s[2] = (float)(options->end_learning_rate * scale);
+  s[3] = (float)floor(per_epoch * options->warmup_epochs);
+  s[4] = (float)total;
+  s[5] = (float)pieces;
+  s[6 + pieces] = 1;
+  for (int i = 0; i < pieces; i++)
+    s[6 + i] = (float)floor(per_epoch * options->boundaries.v[i]);
+  for (int i = 0; kind == 1 && i <= pieces; i++)
+    s[6 + pieces + i] = (float)options->multipliers.v[i];
+  return AMPRT_OK;
+}

@@ -1,0 +1,371 @@
+#include "runtime/core/train.h"
+
+#include "runtime/base/clock.h"
+#include "runtime/base/convert.h"
+#include "runtime/core/stop.h"
+#include "runtime/watch/watch.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* Means since the last line of the log. */
+typedef struct Window {
+  double loss, accuracy, seconds_at_start;
+  int64_t steps, skipped;
+} Window;
+
+typedef struct Loop {
+  AmprtSession *session;
+  const AmprtGraph *graph;
+  AmprtFeed *feed;
+  AmprtWatch watch;
+  Window window;
+  double seconds, shown;    /* training time of this run; when the progress line was last written */
+  int64_t steps, bad_steps; /* of this run; in a row without a finite loss or gradient */
+} Loop;
+
+AmprtStatus amprt_schedule_for(AmprtSession *session, AmprtError *error) {
+  const AmprtGraph *graph = &session->program->graph[0];
+  const AmprtPort *port = amprt_port_find(graph->input, graph->n_inputs, "schedule");
+  int64_t n = port ? amprt_port_elements(port) : AMPRT_SCHEDULE;
+  if (n > AMPRT_SCHEDULE)
+    return amprt_fail(error, AMPRT_ENV,
+                      "the program's schedule has %" PRId64 " entries, room is for %d", n,
+                      AMPRT_SCHEDULE);
+  return amprt_schedule_fill(&session->options, session->data.train.n, session->program->batch_size,
+                             session->schedule, n, error);
+}
+
+AmprtStatus amprt_train_feed(AmprtSession *session, const char *purpose, uint64_t position,
+                             bool pixels, AmprtFeed **feed, AmprtError *error) {
+  const AmprtProgram *program = session->program;
+  const AmprtOptions *options = &session->options;
+  AmprtFeedPlan plan = {.set = &session->data.train,
+                        .image = {program->height, program->width, program->channels,
+                                  .pad = options->no_augment ? 0 : options->pad,
+                                  .flip = !options->no_augment && options->flip,
+                                  .standardize = options->standardize != 0},
+                        .batch_size = program->batch_size,
+                        .seed = session->progress.seed,
+                        .purpose = purpose,
+                        .shuffle = !options->no_shuffle,
+                        .position = position,
+                        .end = UINT64_MAX,
+                        .threads = (int)options->data_threads,
+                        .pixels = pixels};
+  return amprt_feed_open(feed, &plan, error);
+}
+
+static bool at_last_step(const AmprtSession *session) {
+  int64_t most = session->options.max_train_steps;
+  return most && session->progress.step >= most;
+}
+
+/* May another step begin before those that are running have ended? They may be the last ones, if
+ * none is skipped, and a checkpoint is of the state that the last of them leaves. */
+static bool may_begin(const Loop *loop, uint64_t end) {
+  const AmprtSession *session = loop->session;
+  const AmprtOptions *options = &session->options;
+  int64_t running = loop->watch.running, every = options->checkpoint_every;
+  uint64_t taken = (uint64_t)(running * session->program->batch_size);
+  if (amprt_stop_signal() || running == AMPRT_AHEAD || session->progress.examples + taken >= end)
+    return false;
+  if (options->max_train_steps && session->progress.step + running >= options->max_train_steps)
+    return false;
+  return !(running && every && (loop->steps + running) % every == 0);
+}
+
+/* Steps that this run still has to do. */
+static double steps_left(const AmprtSession *session) {
+  const AmprtOptions *options = &session->options;
+  double batch = (double)session->program->batch_size;
+  double left = ceil(options->train_epochs * (double)session->data.train.n / batch) -
+                (double)session->progress.examples / batch;
+  double bound = (double)(options->max_train_steps - session->progress.step);
+  return options->max_train_steps && bound < left ? bound : left;
+}
+
+static void format_time(double seconds, char *out, size_t size) {
+  long long s = seconds > 0 && seconds < 1e9 ? (long long)(seconds + .5) : 0;
+  if (s >= 3600)
+    snprintf(out, size, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+  else
+    snprintf(out, size, "%lld:%02lld", s / 60, s % 60);
+}
+
+static void show_progress(Loop *loop, double rate, bool keep) {
+  AmprtSession *session = loop->session;
+  const Window *window = &loop->window;
+  char text[256], left[32], scale[40] = "";
+  const AmprtResult *result = &loop->watch.result;
+  if (result->loss_scale)
+    snprintf(scale, sizeof scale, "  scale %g", result->loss_scale);
+  format_time(steps_left(session) * loop->seconds / (double)loop->steps, left, sizeof left);
+  snprintf(text, sizeof text,
+           "epoch %.2f/%g  step %" PRId64
+           "  loss %.4f  accuracy %.4f  lr %.4g%s  %.0f img/s  %s left",
+           (double)session->progress.examples / (double)session->data.train.n,
+           session->options.train_epochs, session->progress.step,
+           amprt_shown(window->loss / (double)window->steps),
+           amprt_shown(window->accuracy / (double)window->steps),
+           amprt_shown(result->learning_rate), scale, rate, left);
+  amprt_log_progress(&session->log, text, keep);
+}
+
+static void log_window(Loop *loop, double rate) {
+  AmprtSession *session = loop->session;
+  const Window *window = &loop->window;
+  AmprtText event = {0};
+  double steps = (double)window->steps;
+  const AmprtResult *result = &loop->watch.result;
+  amprt_event_begin(&event, "train");
+  amprt_event_integer(&event, "step", session->progress.step);
+  amprt_event_number(&event, "epoch",
+                     (double)session->progress.examples / (double)session->data.train.n);
+  amprt_event_number(&event, "loss", window->loss / steps);
+  amprt_event_number(&event, "accuracy", window->accuracy / steps);
+  amprt_event_number(&event, "learning_rate", result->learning_rate);
+  if (result->loss_scale)
+    amprt_event_number(&event, "loss_scale", result->loss_scale);
+  if (amprt_port_find(loop->graph->output, loop->graph->n_outputs, "gradient_norm"))
+    amprt_event_number(&event, "gradient_norm", result->gradient_norm);
+  amprt_event_integer(&event, "skipped_steps", window->skipped);
+  amprt_event_number(&event, "images_per_second", rate);
+  amprt_event_end(&event, &session->log);
+}
+
+/* Shows how far we are; with `whole` also logs, and begins a new window; with `last` the line
+ * stays. */
+static void report(Loop *loop, bool whole, bool last) {
+  double now = amprt_seconds(), span = now - loop->window.seconds_at_start;
+  double rate = (double)(loop->window.steps * loop->session->program->batch_size) / span;
+  if (!loop->window.steps)
+    return;
+  if (whole || (loop->session->log.terminal && now - loop->shown > .2)) {
+    show_progress(loop, rate, last);
+    loop->shown = now;
+  }
+  if (!whole)
+    return;
+  log_window(loop, rate);
+  loop->window = (Window){.seconds_at_start = now};
+}
+
+/* Begins the next step, or ends the oldest that is running; *ended: one has ended. */
+static AmprtStatus advance(Loop *loop, bool begin, bool *ended, AmprtError *error) {
+  AmprtWatch *watch = &loop->watch;
+  double start = amprt_seconds();
+  AmprtStatus status;
+  *ended = !(begin && watch->ahead);
+  if (!begin)
+    status = amprt_watch_collect(watch, error);
+  else if (watch->ahead)
+    status = amprt_watch_start(watch, amprt_feed_next(loop->feed), error);
+  else
+    status = amprt_watch_step(watch, amprt_feed_next(loop->feed), error);
+  loop->seconds += amprt_seconds() - start;
+  return status;
+}
+
+/* What the step that has ended brings. */
+static void count_step(Loop *loop) {
+  AmprtSession *session = loop->session;
+  const AmprtWatch *watch = &loop->watch;
+  int64_t step = (int64_t)watch->result.step;
+  session->progress.examples += (uint64_t)session->program->batch_size;
+  session->progress.step = step >= 0 ? step : session->progress.step + 1;
+  loop->window.loss += watch->result.loss;
+  loop->window.accuracy += watch->result.accuracy;
+  loop->window.steps++;
+  loop->window.skipped += watch->skipped;
+  loop->bad_steps = watch->bad ? loop->bad_steps + 1 : 0;
+  loop->steps++;
+}
+
+/* So many bad steps in a row that the rest would be bad too. */
+static bool is_stuck(const Loop *loop) {
+  int64_t most = loop->session->options.max_skipped_steps;
+  return most && loop->bad_steps >= most;
+}
+
+/* What was wrong with the last of them, and what may help: a loss that is not finite is not the
+ * loss scale's doing. */
+static AmprtStatus fail_stuck(const Loop *loop, AmprtError *error) {
+  const AmprtModelDir *dir = &loop->session->dir;
+  const AmprtWatch *watch = &loop->watch;
+  AmprtText first = {0}, scale = {0};
+  amprt_finding_text(&watch->finding, &first);
+  if (watch->loss_scale)
+    amprt_text_add(&scale, ", at loss scale %g", watch->loss_scale);
+  bool low = watch->loss_scale > 1 && isfinite(watch->result.loss);
+  AmprtStatus status =
+      amprt_fail(error, AMPRT_INPUT,
+                 "loss or gradients have not been finite for %" PRId64
+                 " steps%s%s%s; training cannot recover: "
+                 "try %s%s%s",
+                 loop->bad_steps, scale.data ? scale.data : "",
+                 first.data ? "; first of the last step: " : "", first.data ? first.data : "",
+                 low ? "a lower loss scale (ampcc --loss-scale=dynamic:init=..)"
+                     : "a smaller --learning-rate or a longer --warmup-epochs",
+                 dir->n ? "; earlier checkpoints are in " : "", dir->n ? dir->path : "");
+  amprt_text_free(&first);
+  amprt_text_free(&scale);
+  return status;
+}
+
+/* A training that cannot recover: `what` says of what it has diverged. The last checkpoint stays
+ * the newest. */
+static AmprtStatus fail_diverged(const Loop *loop, const char *what, AmprtError *error) {
+  const AmprtSession *session = loop->session;
+  const AmprtModelDir *dir = &session->dir;
+  AmprtText since = {0}, newest = {0};
+  char path[AMPRT_PATH];
+  if (loop->bad_steps)
+    amprt_text_add(&since, "; the loss has not been finite since step %" PRId64,
+                   session->progress.step - loop->bad_steps);
+  if (dir->n && !amprt_modeldir_ckpt(dir, dir->step[dir->n - 1], path, error))
+    amprt_text_add(&newest, "; the newest checkpoint is %.500s", path);
+  AmprtStatus status = amprt_fail(error, AMPRT_INPUT,
+                                  "the training has diverged after step %" PRId64
+                                  ": %.600s%s; this state is not saved%s; try a "
+                                  "smaller --learning-rate or a longer --warmup-epochs",
+                                  session->progress.step, what, since.data ? since.data : "",
+                                  newest.data ? newest.data : "");
+  amprt_text_free(&since);
+  amprt_text_free(&newest);
+  return status;
+}
+
+/* A run that resumes from Inf or NaN has nothing to gain from it. A program with a finite test
+ * never comes to that: it skips the step. */
+static AmprtStatus check_state(const Loop *loop, AmprtError *error) {
+  AmprtFinding finding;
+  AmprtText what = {0};
+  if (amprt_state_is_finite(&loop->session->machine, &finding))
+    return AMPRT_OK;
+  amprt_finding_text(&finding, &what);
+  AmprtStatus status = fail_diverged(loop, what.data ? what.data : finding.value, error);
+  amprt_text_free(&what);
+  return status;
+}
+
+/* At the end of a run, of a program without a finite test: is its last loss a number? */
+static AmprtStatus check_loss(const Loop *loop, AmprtError *error) {
+  char what[64];
+  if (loop->watch.gated || !loop->bad_steps || !loop->session->options.max_skipped_steps)
+    return AMPRT_OK;
+  snprintf(what, sizeof what, "its loss is %g", amprt_shown(loop->watch.result.loss));
+  return fail_diverged(loop, what, error);
+}
+
+/* Of one with such a test, at its end: were the last steps skipped, without a loss scale that could
+ * still fall? */
+static bool ends_stuck(const Loop *loop) {
+  enum { MANY = 10 };
+  const AmprtWatch *watch = &loop->watch;
+  return watch->gated && loop->bad_steps >= MANY && loop->session->options.max_skipped_steps &&
+         !(watch->result.loss_scale < watch->loss_scale);
+}
+
+/* Saves the state, if it is worth it and there is a folder. */
+static AmprtStatus save(const Loop *loop, AmprtError *error) {
+  AmprtSession *session = loop->session;
+  char path[AMPRT_PATH];
+  AmprtText event = {0};
+  AmprtStatus status = check_state(loop, error);
+  if (status || !*session->dir.path)
+    return status;
+  status = amprt_modeldir_ckpt(&session->dir, session->progress.step, path, error);
+  if (!status)
+    status = amprt_ckpt_save(path, &session->machine, &session->progress, NULL, error);
+  if (status)
+    return status;
+  amprt_modeldir_keep(&session->dir, session->progress.step, session->options.keep_checkpoints);
+  if (session->options.verbose)
+    amprt_say(&session->log, "saved %s", path);
+  amprt_event_begin(&event, "checkpoint");
+  amprt_event_integer(&event, "step", session->progress.step);
+  amprt_event_string(&event, "file", path);
+  amprt_event_end(&event, &session->log);
+  return AMPRT_OK;
+}
+
+/* After a step has ended: is there hope, is a line or a checkpoint due? */
+static AmprtStatus follow_up(Loop *loop, uint64_t end, AmprtError *error) {
+  AmprtSession *session = loop->session;
+  const AmprtOptions *options = &session->options;
+  AmprtStatus status = is_stuck(loop) ? fail_stuck(loop, error) : AMPRT_OK;
+  report(loop, loop->window.steps == options->log_every, false);
+  bool more = session->progress.examples < end && !at_last_step(session);
+  bool due = options->checkpoint_every && loop->steps % options->checkpoint_every == 0;
+  return !status && more && due ? save(loop, error) : status;
+}
+
+/* Steps until the stream has reached `end`, or something else ends the training. */
+static AmprtStatus train_until(Loop *loop, uint64_t end, AmprtError *error) {
+  AmprtStatus status = AMPRT_OK;
+  loop->window = (Window){.seconds_at_start = amprt_seconds()};
+  for (bool begin, ended; !status;) {
+    begin = may_begin(loop, end);
+    if (!begin && !loop->watch.running)
+      break;
+    status = advance(loop, begin, &ended, error);
+    if (!status && ended) {
+      count_step(loop);
+      status = follow_up(loop, end, error);
+    }
+  }
+  report(loop, true, true);
+  return status;
+}
+
+static bool past_threshold(const AmprtSession *session, const AmprtScore *score) {
+  return score->accuracy >= session->options.stop_threshold; /* false if either is NaN */
+}
+
+/* One cycle of training and evaluation, the `last` of the schedule or not; *done when it should be
+ * the last of this run. */
+static AmprtStatus run_cycle(Loop *loop, uint64_t end, bool last, bool *done, AmprtError *error) {
+  AmprtSession *session = loop->session;
+  AmprtScore score;
+  bool trained = session->progress.examples < end;
+  AmprtStatus status = train_until(loop, end, error);
+  bool whole = session->progress.examples >= end || at_last_step(session);
+  bool ends = trained && ((whole && last) || at_last_step(session));
+  if (!status && ends)
+    status = check_loss(loop, error);
+  if (!status && whole)
+    status = amprt_recompute_stats(session, error);
+  if (!status && trained)
+    status = save(loop, error);
+  if (!status && ends && ends_stuck(loop))
+    status = fail_stuck(loop, error);
+  if (!status && whole && !amprt_stop_signal())
+    status = amprt_evaluate(session, &score, error);
+  *done = status || amprt_stop_signal() || at_last_step(session) ||
+          (whole && past_threshold(session, &score));
+  return status;
+}
+
+AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error) {
+  Loop loop = {.session = session, .graph = &session->program->graph[0]};
+  int64_t cycles = amprt_schedule_cycles(&session->options);
+  AmprtStatus status = amprt_watch_open(&loop.watch, session, error);
+  bool pixels = loop.watch.ahead && amprt_machine_takes_pixels(&session->machine);
+  if (!status)
+    status =
+        amprt_train_feed(session, "train", session->progress.examples, pixels, &loop.feed, error);
+  bool done = status != AMPRT_OK;
+  for (int64_t i = 0; i < cycles && !done; i++) {
+    AmprtCycle cycle = amprt_schedule_cycle(&session->options, i, session->data.train.n,
+                                            session->program->batch_size);
+    uint64_t end = cycle.batches * (uint64_t)session->program->batch_size;
+    /* a resumed run repeats the evaluation that it was saved in front of, and its verdict */
+    if (session->progress.examples <= end || i + 1 == cycles)
+      status = run_cycle(&loop, end, i + 1 == cycles, &done, error);
+  }
+  amprt_feed_close(loop.feed);
+  amprt_watch_close(&loop.watch);
+  *stopped = amprt_stop_signal();
+  return status;
+}

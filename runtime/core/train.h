@@ -1,0 +1,58 @@
+/* One run of the program: train.c has the loop, eval.c the test set, dump.c one step in a file. */
+#ifndef AMPRT_TRAIN_H
+#define AMPRT_TRAIN_H
+
+#include "runtime/state/ckpt.h"
+#include "runtime/base/log.h"
+#include "runtime/state/modeldir.h"
+#include "runtime/core/schedule.h"
+
+enum { AMPRT_SCHEDULE = 256 }; /* entries of the longest schedule vector */
+
+typedef struct AmprtSession {
+  const AmprtProgram *program;
+  AmprtOptions options;
+  AmprtMachine machine;
+  AmprtData data;
+  AmprtModelDir dir;
+  AmprtLog log;
+  AmprtProgress progress;
+  bool resumed;
+  float schedule[AMPRT_SCHEDULE];
+} AmprtSession;
+
+typedef struct AmprtScore {
+  double loss, accuracy, accuracy5; /* accuracy5 is NaN unless the model counts it */
+  int64_t examples;
+} AmprtScore;
+
+/* train.c. *stopped: the signal that ended it, or 0. */
+AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error);
+AmprtStatus amprt_schedule_for(AmprtSession *session, AmprtError *error);
+/* `pixels`: AmprtFeedPlan.pixels */
+AmprtStatus amprt_train_feed(AmprtSession *session, const char *purpose, uint64_t position,
+                             bool pixels, AmprtFeed **feed, AmprtError *error);
+
+/* eval.c. Evaluates on the test set and reports. If a signal comes, *score is that of a part. */
+AmprtStatus amprt_evaluate(AmprtSession *session, AmprtScore *score, AmprtError *error);
+/* Moving statistics become the plain mean over --recompute-bn-stats training batches. */
+AmprtStatus amprt_recompute_stats(AmprtSession *session, AmprtError *error);
+/* Says so if the first evaluation will come before the moving statistics have caught up. */
+void amprt_warn_of_lag(AmprtSession *session);
+
+/* dump.c: --dump-step, of `batch` or, if that is NULL, of the stream's next. */
+AmprtStatus amprt_dump_step(AmprtSession *session, const char *path, const AmprtBatch *batch,
+                            AmprtError *error);
+
+/* trap.c: a reproducer is a checkpoint of the state before a step, with the step's batch. `path`
+ * gets the name: nonfinite-STEP.safetensors in the model folder, or here if there is none. */
+AmprtStatus amprt_reproducer_save(const AmprtSession *session, const AmprtBatch *batch,
+                                  char path[AMPRT_PATH], AmprtError *error);
+/* --reproduce, once the state is loaded: runs that step and names the first result that is not
+ * finite (which is AMPRT_INPUT), or with --dump-step writes its tensors. */
+AmprtStatus amprt_reproduce(AmprtSession *session, const char *path, AmprtError *error);
+
+/* tune.c: --tune, in place of everything else. */
+AmprtStatus amprt_tune(AmprtSession *session, const char *path, AmprtError *error);
+
+#endif

@@ -1,0 +1,71 @@
+/* Synthetic data as the official programs of TF 1.14 have it (specs/resnet.md 1.6, system B): one
+ * fixed batch, pixels from a normal of mean 127 and stddev 60 (unless flags say otherwise) cut at
+ * two stddev, labels uniform in 0 .. n_classes-2 (the last class is never drawn), repeated for
+ * ever. */
+#include "runtime/data/data.h"
+#include "runtime/base/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void draw_images(AmprtKey key, const AmprtOptions *options, float *image, size_t n) {
+  for (size_t i = 0; i < n; i += 4) {
+    int missing = 0xf;
+    for (uint64_t attempt = 0; missing; attempt++) {
+      double z[4];
+      amprt_rng_normal(amprt_rng_at(key, i / 4, attempt), z);
+      for (size_t j = 0; j < 4; j++)
+        if (missing >> j & 1 && fabs(z[j]) <= 2) {
+          if (i + j < n)
+            image[i + j] = (float)(options->synthetic_mean + options->synthetic_stddev * z[j]);
+          missing &= ~(1 << j);
+        }
+    }
+  }
+}
+
+/* An epoch is as long as that of the data set that it stands for. */
+static void set_lengths(AmprtData *data, const AmprtOptions *options) {
+  static const struct {
+    const char *dataset;
+    int64_t train, test;
+  } length[] = {{"fashion_mnist", 60000, 10000}, {"cifar10", 50000, 10000}};
+  data->train.n = 1281167; /* ImageNet */
+  data->test.n = 50000;
+  for (size_t i = 0; i < sizeof length / sizeof *length; i++)
+    if (!strcmp(options->dataset, length[i].dataset)) {
+      data->train.n = length[i].train;
+      data->test.n = length[i].test;
+    }
+  if (options->synthetic_examples)
+    data->train.n = data->test.n = options->synthetic_examples;
+}
+
+static AmprtStatus draw(AmprtDataset *set, const AmprtProgram *program, const AmprtOptions *options,
+                        AmprtError *error) {
+  uint64_t seed = (uint64_t)options->seed;
+  size_t batch = (size_t)program->batch_size;
+  size_t size = (size_t)(program->height * program->width * program->channels) * batch;
+  set->height = program->height;
+  set->width = program->width;
+  set->channels = program->channels;
+  set->batch_image = malloc(size * sizeof *set->batch_image);
+  set->batch_label = malloc(batch * sizeof *set->batch_label);
+  if (!set->batch_image || !set->batch_label)
+    return amprt_fail_memory(error, size * sizeof *set->batch_image, "the synthetic batch");
+  draw_images(amprt_rng_key(seed, "synthetic.image"), options, set->batch_image, size);
+  AmprtKey key = amprt_rng_key(seed, "synthetic.label");
+  uint32_t classes = program->n_classes > 1 ? (uint32_t)program->n_classes - 1 : 1;
+  for (size_t i = 0; i < batch; i++)
+    set->batch_label[i] = (int32_t)amprt_rng_below(amprt_rng_at(key, i, 0).v[0], classes);
+  return AMPRT_OK;
+}
+
+AmprtStatus amprt_synthetic_open(AmprtData *data, const AmprtProgram *program,
+                                 const AmprtOptions *options, AmprtError *error) {
+  data->synthetic = true;
+  set_lengths(data, options);
+  AmprtStatus status = draw(&data->train, program, options, error);
+  return status ? status : draw(&data->test, program, options, error);
+}

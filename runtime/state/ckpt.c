@@ -1,0 +1,309 @@
+#include "runtime/state/ckpt.h"
+
+#include "runtime/base/convert.h"
+#include "runtime/state/init.h"
+#include "runtime/state/safetensors.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_filters(const AmprtVariable *variable) {
+  return variable->rank == 4 && variable->dtype == AMPRT_F32 &&
+         (variable->kind == AMPRT_PARAM || variable->kind == AMPRT_SLOT);
+}
+
+AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
+                            const AmprtProgress *progress, const AmprtBatch *batch,
+                            AmprtError *error) {
+  const AmprtProgram *program = machine->program;
+  const int64_t image[] = {program->batch_size, program->height, program->width, program->channels};
+  AmprtTensorOut *tensor = calloc((size_t)program->n_variables + 2, sizeof *tensor);
+  char step[24], examples[24], seed[24];
+  int n = 0;
+  if (!tensor)
+    return amprt_fail_memory(error, (size_t)program->n_variables * sizeof *tensor, "a checkpoint");
+  for (int i = 0; i < program->n_variables; i++) {
+    const AmprtVariable *v = &program->variable[i];
+    if (v->kind != AMPRT_COPY)
+      tensor[n++] = (AmprtTensorOut){
+          v->name, v->dtype, v->rank, v->dim, amprt_variable_at(machine, v), is_filters(v)};
+  }
+  if (batch) {
+    tensor[n++] = (AmprtTensorOut){"image", AMPRT_F32, 4, image, batch->image, false};
+    tensor[n++] = (AmprtTensorOut){"label", AMPRT_I32, 1, image, batch->label, false};
+  }
+  snprintf(step, sizeof step, "%" PRId64, progress->step);
+  snprintf(examples, sizeof examples, "%" PRIu64, progress->examples);
+  snprintf(seed, sizeof seed, "%" PRIu64, progress->seed);
+  const AmprtMeta meta[] = {{"format", "pt"},          {"ampcc", program->version},
+                            {"model", program->model}, {"fingerprint", program->fingerprint},
+                            {"dtype", program->dtype}, {"step", step},
+                            {"examples", examples},    {"seed", seed}};
+  AmprtStatus status = amprt_machine_check(machine, error);
+  if (!status)
+    status = amprt_tensors_write(path, tensor, n, meta, sizeof meta / sizeof *meta, error);
+  free(tensor);
+  return status;
+}
+
+/* The shape that the variable has in files. */
+static void shape_in_file(const AmprtVariable *variable, int64_t dim[AMPRT_MAX_RANK]) {
+  static const int kcrs[] = {0, 3, 1, 2};
+  for (int i = 0; i < variable->rank; i++)
+    dim[i] = variable->dim[is_filters(variable) ? kcrs[i] : i];
+}
+
+static bool same_shape(const AmprtVariable *variable, const AmprtTensor *tensor) {
+  int64_t dim[AMPRT_MAX_RANK];
+  shape_in_file(variable, dim);
+  return tensor->rank == variable->rank &&
+         (!tensor->rank || !memcmp(dim, tensor->dim, (size_t)tensor->rank * sizeof *dim));
+}
+
+static void add_shape(AmprtText *text, int rank, const int64_t *dim) {
+  amprt_text_add(text, "[");
+  for (int i = 0; i < rank; i++)
+    amprt_text_add(text, "%s%" PRId64, i ? "," : "", dim[i]);
+  amprt_text_add(text, "]");
+}
+
+/* One file on its way into the state: tensor[i] belongs to the program's variable i, or is NULL. */
+typedef struct Match {
+  const AmprtProgram *program;
+  AmprtTensors file;
+  const AmprtTensor **tensor;
+  AmprtText wrong; /* all that does not fit, separated by "; " */
+  int n_wrong;
+} Match;
+
+enum { MOST_SHOWN = 8 };
+
+static void begin_wrong(Match *match, const char *name) {
+  match->n_wrong++;
+  amprt_text_add(&match->wrong, "%s`%.200s` ", match->n_wrong > 1 ? "; " : "", name);
+}
+
+static void match_one(Match *match, int i, bool floats) {
+  const AmprtVariable *variable = &match->program->variable[i];
+  const AmprtTensor *tensor = amprt_tensors_find(&match->file, variable->name);
+  bool fits = tensor && same_shape(variable, tensor);
+  bool typed = tensor && tensor->known &&
+               (tensor->dtype == variable->dtype ||
+                (floats && amprt_dtype_is_float(tensor->dtype) && variable->dtype == AMPRT_F32));
+  if (fits && typed) {
+    match->tensor[i] = tensor;
+    return;
+  }
+  if (match->n_wrong >= MOST_SHOWN) {
+    match->n_wrong++;
+    return;
+  }
+  begin_wrong(match, variable->name);
+  if (!tensor) {
+    amprt_text_add(&match->wrong, "is not in the file");
+  } else if (!fits) {
+    int64_t dim[AMPRT_MAX_RANK];
+    shape_in_file(variable, dim);
+    amprt_text_add(&match->wrong, "is ");
+    add_shape(&match->wrong, tensor->rank, tensor->dim);
+    amprt_text_add(&match->wrong, " in the file and ");
+    add_shape(&match->wrong, variable->rank, dim);
+    amprt_text_add(&match->wrong, " in the program");
+  } else {
+    amprt_text_add(&match->wrong, "is %.20s in the file and %s in the program", tensor->dtype_name,
+                   amprt_dtype_name(variable->dtype));
+  }
+}
+
+static AmprtStatus match_end(Match *match, const char *path, const char *hint, AmprtError *error) {
+  if (match->wrong.failed)
+    return amprt_fail_memory(error, match->wrong.room, "an error text");
+  if (!match->n_wrong)
+    return AMPRT_OK;
+  int hidden = match->n_wrong - MOST_SHOWN;
+  return amprt_fail(error, AMPRT_INPUT, "%s: does not fit this program: %s%s%.0d%s%s", path,
+                    match->wrong.data, hidden > 0 ? "; and " : "", hidden > 0 ? hidden : 0,
+                    hidden > 0 ? " more" : "", hint);
+}
+
+static AmprtStatus match_open(Match *match, const AmprtProgram *program, const char *path,
+                              AmprtError *error) {
+  *match = (Match){.program = program};
+  match->tensor = calloc((size_t)program->n_variables + 1, sizeof *match->tensor);
+  if (!match->tensor)
+    return amprt_fail_memory(error, (size_t)program->n_variables * sizeof *match->tensor,
+                             "a checkpoint");
+  return amprt_tensors_read(path, &match->file, error);
+}
+
+static void match_close(Match *match) {
+  amprt_tensors_free(&match->file);
+  amprt_text_free(&match->wrong);
+  free(match->tensor);
+}
+
+/* Converts to f32 where types differ; `room` is as large as the largest tensor. */
+static void store_one(const AmprtVariable *variable, const AmprtTensor *tensor,
+                      unsigned char *state, float *room) {
+  size_t n = (size_t)tensor->elements;
+  if (tensor->dtype != variable->dtype || is_filters(variable))
+    amprt_to_f32(tensor->dtype, tensor->data, room, n);
+  if (is_filters(variable))
+    amprt_filters_from_file(variable->dim, room, (float *)(void *)(state + variable->at));
+  else if (tensor->dtype != variable->dtype)
+    memcpy(state + variable->at, room, n * sizeof *room);
+  else if (n)
+    memcpy(state + variable->at, tensor->data, tensor->size);
+}
+
+static AmprtStatus store_all(const Match *match, const AmprtMachine *machine, AmprtError *error) {
+  size_t most = 1;
+  for (int i = 0; i < match->program->n_variables; i++)
+    if (match->tensor[i] && (size_t)match->tensor[i]->elements > most)
+      most = (size_t)match->tensor[i]->elements;
+  float *room = malloc(most * sizeof *room);
+  if (!room)
+    return amprt_fail_memory(error, most * sizeof *room, "a checkpoint");
+  for (int i = 0; i < match->program->n_variables; i++)
+    if (match->tensor[i])
+      store_one(&match->program->variable[i], match->tensor[i], machine->run.state, room);
+  free(room);
+  amprt_init_copies(match->program, machine->run.state);
+  amprt_machine_push_state(machine);
+  return AMPRT_OK;
+}
+
+static bool read_number(const AmprtTensors *file, const char *key, uint64_t *out) {
+  const char *text = amprt_tensors_meta(file, key);
+  char *end;
+  errno = 0;
+  *out = text ? strtoull(text, &end, 10) : 0;
+  return text && *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
+static AmprtStatus check_meta(const Match *match, const char *path, AmprtProgress *progress,
+                              AmprtText *notes, AmprtError *error) {
+  const AmprtTensors *file = &match->file;
+  const char *model = amprt_tensors_meta(file, "model");
+  const char *fingerprint = amprt_tensors_meta(file, "fingerprint");
+  uint64_t step;
+  if (!model || !fingerprint || !amprt_tensors_meta(file, "crc32") ||
+      !read_number(file, "step", &step) || !read_number(file, "examples", &progress->examples) ||
+      !read_number(file, "seed", &progress->seed) || step > INT64_MAX ||
+      progress->examples > INT64_MAX)
+    return amprt_fail(error, AMPRT_INPUT,
+                      "%s: is no checkpoint of ampcc (metadata); --init-from reads its weights",
+                      path);
+  progress->step = (int64_t)step;
+  if (strcmp(model, match->program->model))
+    return amprt_fail(error, AMPRT_INPUT,
+                      "%s: is a checkpoint of `%.80s`, this program trains `%s`; use another "
+                      "--model-dir, or --init-from",
+                      path, model, match->program->model);
+  if (strcmp(fingerprint, match->program->fingerprint))
+    amprt_text_add(notes, "%s was written by a different build of `%s`\n", path, model);
+  return AMPRT_OK;
+}
+
+static bool has_scale_rule(const AmprtTensors *file) {
+  return amprt_tensors_find(file, "good_steps") != NULL;
+}
+
+/* Is the scalar in the file what the variable starts from? */
+static bool same_start(const AmprtVariable *variable, const AmprtTensor *tensor) {
+  float value;
+  if (tensor->dtype != AMPRT_F32 || tensor->rank || !tensor->known)
+    return false;
+  memcpy(&value, tensor->data, sizeof value);
+  return value == (float)variable->init_arg[0];
+}
+
+/* A dynamic scale goes on where another dynamic one stopped, whatever the dtype. A fixed one is no
+ * state that a run found: it is neither taken nor given. */
+static void match_scale(Match *match, int i, AmprtText *notes) {
+  const AmprtVariable *v = &match->program->variable[i];
+  const char *dtype = amprt_tensors_meta(&match->file, "dtype");
+  bool dynamic = amprt_variable_find(match->program, "good_steps") != NULL;
+  bool is_rule = !strcmp(v->name, "good_steps"); /* one word about the two is enough */
+  const AmprtTensor *tensor = amprt_tensors_find(&match->file, v->name);
+  if (!tensor) {
+    amprt_text_add(notes, "the checkpoint has no `%s`: it starts anew\n", v->name);
+  } else if (!dynamic) {
+    if (!same_start(v, tensor))
+      amprt_text_add(notes, "the checkpoint's `%s` is not used: this program's is fixed\n",
+                     v->name);
+  } else if (!has_scale_rule(&match->file)) {
+    amprt_text_add(notes, "the checkpoint's `%s` was fixed: it starts anew\n", v->name);
+  } else {
+    match_one(match, i, false);
+    if (dtype && strcmp(dtype, match->program->dtype) && !is_rule)
+      amprt_text_add(notes, "the loss scale of the %.20s run goes on\n", dtype);
+  }
+}
+
+/* Everything but the loss scale must be in both. */
+static void match_all(Match *match, AmprtText *notes) {
+  const AmprtProgram *program = match->program;
+  for (int i = 0; i < program->n_variables; i++) {
+    const AmprtVariable *v = &program->variable[i];
+    if (v->kind == AMPRT_SCALE)
+      match_scale(match, i, notes);
+    else if (v->kind != AMPRT_COPY)
+      match_one(match, i, false);
+  }
+  for (int i = 0; i < match->file.n_tensors; i++) {
+    const char *name = match->file.tensor[i].name;
+    if (amprt_variable_find(program, name) || !strcmp(name, "image") || !strcmp(name, "label"))
+      continue; /* in the program, or the batch of a reproducer */
+    if (!strcmp(name, "loss_scale") || !strcmp(name, "good_steps")) {
+      amprt_text_add(notes, "the checkpoint's `%s` is not used by this program\n", name);
+    } else if (match->n_wrong++ < MOST_SHOWN) {
+      match->n_wrong--;
+      begin_wrong(match, name);
+      amprt_text_add(&match->wrong, "is not in the program");
+    }
+  }
+}
+
+AmprtStatus amprt_ckpt_resume(const char *path, AmprtMachine *machine, AmprtProgress *progress,
+                              bool *damaged, AmprtText *notes, AmprtError *error) {
+  Match match;
+  AmprtProgress read = {0};
+  AmprtStatus status = match_open(&match, machine->program, path, error);
+  *damaged = status == AMPRT_INPUT;
+  if (!status)
+    status = check_meta(&match, path, &read, notes, error);
+  if (!status) {
+    match_all(&match, notes);
+    status = match_end(&match, path, "; --init-from takes parameters and statistics only", error);
+  }
+  if (!status)
+    status = store_all(&match, machine, error);
+  match_close(&match);
+  if (!status)
+    *progress = read;
+  return status;
+}
+
+AmprtStatus amprt_ckpt_init_from(const char *path, AmprtMachine *machine, AmprtText *notes,
+                                 AmprtError *error) {
+  Match match;
+  int used = 0;
+  AmprtStatus status = match_open(&match, machine->program, path, error);
+  for (int i = 0; i < machine->program->n_variables && !status; i++) {
+    unsigned kind = machine->program->variable[i].kind;
+    if (kind == AMPRT_PARAM || kind == AMPRT_STAT)
+      match_one(&match, i, true), used++;
+  }
+  if (!status)
+    status = match_end(&match, path, "", error);
+  if (!status && match.file.n_tensors > used)
+    amprt_text_add(notes, "%s: %d other tensors in it are not used\n", path,
+                   match.file.n_tensors - used);
+  if (!status)
+    status = store_all(&match, machine, error);
+  match_close(&match);
+  return status;
+}

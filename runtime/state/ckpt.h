@@ -1,0 +1,33 @@
+/* Checkpoints: safetensors files with every variable but the copies, under its own name; parameters
+ * of rank 4 and their slots as [K,C,R,S]. The metadata says the rest. A file that does not fit
+ * changes nothing in memory. */
+#ifndef AMPRT_CKPT_H
+#define AMPRT_CKPT_H
+
+#include "runtime/base/json.h"
+#include "runtime/core/machine.h"
+
+/* What the random numbers and the data stream depend on. */
+typedef struct AmprtProgress {
+  int64_t step;      /* global step: updates done (skipped ones do not count) */
+  uint64_t examples; /* of the training stream, consumed */
+  uint64_t seed;
+} AmprtProgress;
+
+/* `batch`: tensors `image` and `label` as well, which makes it a reproducer of a step (trap.c);
+ * else NULL. */
+AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
+                            const AmprtProgress *progress, const AmprtBatch *batch,
+                            AmprtError *error);
+
+/* Everything, for --resume. *damaged: the file itself is unreadable, another may do. `notes` gets a
+ * line for each thing that the user may want to know. */
+AmprtStatus amprt_ckpt_resume(const char *path, AmprtMachine *machine, AmprtProgress *progress,
+                              bool *damaged, AmprtText *notes, AmprtError *error);
+
+/* Parameters and statistics, for --init-from: any file that has them by name and shape, in any
+ * float type. All that is missing or odd is in one error. */
+AmprtStatus amprt_ckpt_init_from(const char *path, AmprtMachine *machine, AmprtText *notes,
+                                 AmprtError *error);
+
+#endif

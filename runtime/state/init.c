@@ -1,0 +1,171 @@
+#include "runtime/state/init.h"
+
+#include "runtime/base/convert.h"
+#include "runtime/base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What fills a variable: element i is fill(source, i), made four at a time. */
+typedef struct Source {
+  const AmprtVariable *variable;
+  AmprtKey key;
+  double a, b; /* mean and stddev, or low and high */
+} Source;
+
+int64_t amprt_variable_elements(const AmprtVariable *variable) {
+  int64_t n = 1;
+  for (int i = 0; i < variable->rank; i++)
+    n *= variable->dim[i];
+  return n;
+}
+
+size_t amprt_variable_bytes(const AmprtVariable *variable) {
+  return (size_t)amprt_variable_elements(variable) * amprt_dtype_size((AmprtDType)variable->dtype);
+}
+
+const AmprtVariable *amprt_variable_find(const AmprtProgram *program, const char *name) {
+  for (int i = 0; i < program->n_variables; i++)
+    if (!strcmp(program->variable[i].name, name))
+      return &program->variable[i];
+  return NULL;
+}
+
+static void fill_constant(const Source *source, uint64_t block, double out[4]) {
+  (void)block;
+  for (int i = 0; i < 4; i++)
+    out[i] = source->a;
+}
+
+static void fill_data(const Source *source, uint64_t block, double out[4]) {
+  uint64_t n = (uint64_t)amprt_variable_elements(source->variable);
+  for (uint64_t i = 0; i < 4; i++)
+    out[i] = 4 * block + i < n ? source->variable->init_data[4 * block + i] : 0;
+}
+
+static void fill_uniform(const Source *source, uint64_t block, double out[4]) {
+  AmprtWords words = amprt_rng_at(source->key, block, 0);
+  for (int i = 0; i < 4; i++)
+    out[i] = source->a + (source->b - source->a) * amprt_rng_unit(words.v[i]);
+}
+
+static void fill_normal(const Source *source, uint64_t block, double out[4]) {
+  amprt_rng_normal(amprt_rng_at(source->key, block, 0), out);
+  for (int i = 0; i < 4; i++)
+    out[i] = source->a + source->b * out[i];
+}
+
+/* Each of the four draws again, from attempt's own stream, until it is within two stddev. */
+static void fill_truncated(const Source *source, uint64_t block, double out[4]) {
+  int missing = 0xf;
+  for (uint64_t attempt = 0; missing; attempt++) {
+    double z[4];
+    amprt_rng_normal(amprt_rng_at(source->key, block, attempt), z);
+    for (int i = 0; i < 4; i++)
+      if (missing >> i & 1 && fabs(z[i]) <= 2) {
+        out[i] = source->a + source->b * z[i];
+        missing &= ~(1 << i);
+      }
+  }
+}
+
+typedef void Fill(const Source *source, uint64_t block, double out[4]);
+
+static void fans(const AmprtVariable *variable, double *in, double *out) {
+  double area = 1; /* R*S of a filter */
+  for (int i = 1; i + 1 < variable->rank; i++)
+    area *= (double)variable->dim[i];
+  double last = variable->rank ? (double)variable->dim[variable->rank - 1] : 1;
+  *in = area * last;
+  *out = variable->rank > 1 ? area * (double)variable->dim[0] : last;
+}
+
+/* Keras's VarianceScaling; see AmprtInit. .8796 is the stddev of a unit normal cut at 2. */
+static Fill *variance_scaling(const AmprtVariable *variable, Source *source) {
+  double in, out, scale = variable->init_arg[0];
+  fans(variable, &in, &out);
+  int mode = (int)variable->init_arg[1], distribution = (int)variable->init_arg[2];
+  double fan = mode == 0 ? in : mode == 1 ? out : (in + out) / 2;
+  double stddev = sqrt(scale / (fan > 1 ? fan : 1)), limit = sqrt(3) * stddev;
+  *source = (Source){variable, source->key, 0, stddev};
+  switch (distribution) {
+  case 0:
+    source->b = stddev / .87962566103423978;
+    return fill_truncated;
+  case 1:
+    return fill_normal;
+  case 2:
+    source->a = -limit, source->b = limit;
+    return fill_uniform;
+  default:
+    return fill_truncated;
+  }
+}
+
+static Fill *choose(const AmprtVariable *variable, Source *source) {
+  switch ((AmprtInit)variable->init) {
+  case AMPRT_ZEROS:
+    source->a = 0;
+    return fill_constant;
+  case AMPRT_ONES:
+    source->a = 1;
+    return fill_constant;
+  case AMPRT_CONSTANT:
+    return fill_constant;
+  case AMPRT_UNIFORM:
+    return fill_uniform;
+  case AMPRT_NORMAL:
+    return fill_normal;
+  case AMPRT_TRUNCATED_NORMAL:
+    return fill_truncated;
+  case AMPRT_VARIANCE_SCALING:
+    return variance_scaling(variable, source);
+  case AMPRT_DATA:
+    break;
+  }
+  return fill_data;
+}
+
+static void store_exact(AmprtDType dtype, double value, unsigned char *at) {
+  if (dtype == AMPRT_F64) {
+    memcpy(at, &value, sizeof value);
+  } else if (dtype == AMPRT_I64) {
+    int64_t whole = (int64_t)value; /* a seed or a step need not fit a float */
+    memcpy(at, &whole, sizeof whole);
+  } else {
+    float single = (float)value;
+    amprt_from_f32(dtype, &single, at, 1);
+  }
+}
+
+static void init_one(const AmprtVariable *variable, unsigned char *state, uint64_t seed) {
+  Source source = {variable, amprt_rng_key(seed, variable->name), variable->init_arg[0],
+                   variable->init_arg[1]};
+  Fill *fill = choose(variable, &source);
+  uint64_t n = (uint64_t)amprt_variable_elements(variable);
+  size_t size = amprt_dtype_size(variable->dtype);
+  unsigned char *at = state + variable->at;
+  for (uint64_t i = 0; i < n; i++) {
+    double four[4];
+    if (i % 4 == 0)
+      fill(&source, i / 4, four);
+    store_exact(variable->dtype, four[i % 4], at + i * size);
+  }
+}
+
+void amprt_init_copies(const AmprtProgram *program, unsigned char *state) {
+  for (int i = 0; i < program->n_variables; i++) {
+    const AmprtVariable *copy = &program->variable[i];
+    const AmprtVariable *of = copy->of ? amprt_variable_find(program, copy->of) : NULL;
+    if (copy->kind == AMPRT_COPY && of)
+      amprt_from_f32(copy->dtype, (const float *)(const void *)(state + of->at), state + copy->at,
+                     (size_t)amprt_variable_elements(copy));
+  }
+}
+
+void amprt_init(const AmprtProgram *program, unsigned char *state, uint64_t seed) {
+  for (int i = 0; i < program->n_variables; i++)
+    if (program->variable[i].kind != AMPRT_COPY)
+      init_one(&program->variable[i], state, seed);
+  amprt_init_copies(program, state);
+}

@@ -1,0 +1,35 @@
+/* The model folder: ckpt-STEP.safetensors files and log.jsonl. One run at a time uses it. */
+#ifndef AMPRT_MODELDIR_H
+#define AMPRT_MODELDIR_H
+
+#include "runtime/base/file.h"
+
+#include <stdint.h>
+
+typedef struct AmprtModelDir {
+  char path[AMPRT_PATH]; /* "" if this run writes no files */
+  int lock;              /* descriptor of the folder, or -1 */
+  int64_t *step;         /* of the checkpoints that are there, rising */
+  int n;
+} AmprtModelDir;
+
+/* Makes the folder, locks it, and lists its checkpoints. Changes nothing in it. `path` "" is fine.
+ */
+AmprtStatus amprt_modeldir_open(AmprtModelDir *dir, const char *path, AmprtError *error);
+/* Before a training writes its first checkpoint, when all else has been checked: deletes what an
+ * interrupted save left and, with `clean`, the checkpoints and the log. `log` is the descriptor of
+ * the log that this run writes, or -1: if that is the folder's own, it is emptied instead. */
+AmprtStatus amprt_modeldir_begin(AmprtModelDir *dir, bool clean, int log, AmprtError *error);
+/* Renames the log of an earlier run to log.jsonl.old (-2, -3, ... if that exists); `to` gets the
+ * new path, or "" if there was none. */
+AmprtStatus amprt_modeldir_old_log(AmprtModelDir *dir, char to[AMPRT_PATH], AmprtError *error);
+/* Takes the last checkpoint, which could not be read, out of the list and renames its file, so that
+ * no later checkpoint replaces it. `to` gets the new path. */
+AmprtStatus amprt_modeldir_set_aside(AmprtModelDir *dir, char to[AMPRT_PATH], AmprtError *error);
+void amprt_modeldir_close(AmprtModelDir *dir);
+AmprtStatus amprt_modeldir_ckpt(const AmprtModelDir *dir, int64_t step, char out[AMPRT_PATH],
+                                AmprtError *error);
+/* After a save at `step`: deletes all but the last `keep` checkpoints (0: deletes none). */
+void amprt_modeldir_keep(AmprtModelDir *dir, int64_t step, int64_t keep);
+
+#endif

@@ -1,0 +1,194 @@
+#include "runtime/watch/finite.h"
+
+#include "runtime/base/convert.h"
+#include "runtime/state/init.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void tally_some(AmprtTally *tally, const float *x, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    double size = fabs((double)x[i]);
+    tally->nan += isnan(x[i]) != 0; /* isinf of -Inf may be -1 */
+    tally->inf += isinf(x[i]) != 0;
+    if (isfinite(x[i]) && size > tally->largest)
+      tally->largest = size;
+  }
+}
+
+AmprtTally amprt_tally(AmprtDType dtype, const void *at, int64_t n) {
+  enum { SOME = 512 };
+  AmprtTally tally = {.elements = n};
+  float room[SOME];
+  size_t size = amprt_dtype_size(dtype);
+  for (size_t i = 0; i < (size_t)n; i += SOME) {
+    size_t some = (size_t)n - i < SOME ? (size_t)n - i : SOME;
+    amprt_to_f32(dtype, (const unsigned char *)at + i * size, room, some);
+    tally_some(&tally, room, some);
+  }
+  return tally;
+}
+
+/* Keeps the first value that is not finite. */
+static void look(AmprtFinding *finding, AmprtFinding at, const void *data, int64_t n) {
+  if (finding->found || !amprt_dtype_is_float(at.dtype))
+    return;
+  at.tally = amprt_tally(at.dtype, data, n);
+  at.found = at.tally.inf || at.tally.nan;
+  if (at.found)
+    *finding = at;
+}
+
+static const AmprtPort *image_of(const AmprtGraph *graph) {
+  return amprt_port_find(graph->input, graph->n_inputs, "image");
+}
+
+/* What the step began with: images, parameters, and their copies, which can overflow on their own.
+ * Slots and statistics reach no gradient. */
+static void look_at_start(const AmprtMachine *machine, const AmprtGraph *graph,
+                          AmprtFinding *finding) {
+  const AmprtProgram *program = machine->program;
+  const AmprtPort *image = image_of(graph);
+  if (image)
+    look(finding,
+         (AmprtFinding){.op = "input", .value = "image", .layer = "", .dtype = image->dtype},
+         amprt_port_at(machine, image), amprt_port_elements(image));
+  for (int i = 0; i < program->n_variables; i++) {
+    const AmprtVariable *v = &program->variable[i];
+    if (v->kind == AMPRT_PARAM || v->kind == AMPRT_COPY)
+      look(finding,
+           (AmprtFinding){.op = "variable",
+                          .value = v->name,
+                          .layer = v->layer ? v->layer : "",
+                          .dtype = (AmprtDType)v->dtype},
+           amprt_variable_at(machine, v), amprt_variable_elements(v));
+  }
+}
+
+typedef struct Search {
+  const AmprtMachine *machine;
+  const AmprtGraph *graph;
+  int next; /* value */
+  AmprtFinding *finding;
+} Search;
+
+static void look_after(void *context, int kernel) {
+  Search *search = context;
+  const AmprtGraph *graph = search->graph;
+  for (; search->next < graph->n_values && graph->value[search->next].kernel == kernel;
+       search->next++) {
+    const AmprtValue *v = &graph->value[search->next];
+    look(search->finding,
+         (AmprtFinding){.op = v->op,
+                        .value = v->name,
+                        .layer = v->layer,
+                        .makers = v->makers,
+                        .dtype = v->dtype},
+         amprt_value_at(search->machine, v), (int64_t)v->elements);
+  }
+}
+
+static bool is_kept(const AmprtKept *kept, const AmprtVariable *variable) {
+  return kept->whole || variable->kind == AMPRT_SCALE;
+}
+
+AmprtStatus amprt_kept_open(AmprtKept *kept, const AmprtProgram *program, bool whole,
+                            AmprtError *error) {
+  size_t size = 1;
+  *kept = (AmprtKept){.whole = whole};
+  for (int i = 0; i < program->n_variables; i++)
+    size += is_kept(kept, &program->variable[i]) ? amprt_variable_bytes(&program->variable[i]) : 0;
+  kept->bytes = malloc(size);
+  return kept->bytes ? AMPRT_OK : amprt_fail_memory(error, size, "a copy of the state");
+}
+
+void amprt_kept_close(AmprtKept *kept) {
+  free(kept->bytes);
+  kept->bytes = NULL;
+}
+
+void amprt_kept_take(const AmprtKept *kept, const AmprtMachine *machine) {
+  const AmprtVariable *v = machine->program->variable;
+  unsigned char *to = kept->bytes;
+  for (int i = 0; i < machine->program->n_variables; i++)
+    if (is_kept(kept, &v[i])) {
+      memcpy(to, amprt_variable_at(machine, &v[i]), amprt_variable_bytes(&v[i]));
+      to += amprt_variable_bytes(&v[i]);
+    }
+}
+
+void amprt_kept_put_back(const AmprtKept *kept, AmprtMachine *machine) {
+  const AmprtVariable *v = machine->program->variable;
+  const unsigned char *from = kept->bytes;
+  for (int i = 0; i < machine->program->n_variables; i++)
+    if (is_kept(kept, &v[i])) {
+      memcpy(machine->run.state + v[i].at, from, amprt_variable_bytes(&v[i]));
+      amprt_machine_push(machine, AMPRT_STATE, v[i].at, amprt_variable_bytes(&v[i]));
+      from += amprt_variable_bytes(&v[i]);
+    }
+}
+
+enum { MOST_HOOKS = 4 };
+
+bool amprt_find(AmprtMachine *machine, const AmprtGraph *graph, int past, const AmprtInputs *inputs,
+                const AmprtKept *kept, const AmprtHook *hook, int n_hooks, AmprtFinding *finding) {
+  Search search = {machine, graph, 0, finding};
+  AmprtHook all[MOST_HOOKS];
+  size_t size = (size_t)machine->program->state_bytes;
+  unsigned char *now = malloc(size + 1);
+  *finding = (AmprtFinding){0};
+  if (!now || n_hooks >= MOST_HOOKS) {
+    free(now);
+    return false;
+  }
+  for (int i = 0; i < n_hooks; i++)
+    all[i] = hook[i];
+  all[n_hooks] = (AmprtHook){look_after, &search};
+  double **seconds = machine->seconds;
+  int64_t *runs = machine->runs;
+  machine->seconds = NULL; /* no part of a profile */
+  machine->runs = NULL;
+  memcpy(now, amprt_machine_pull_state(machine), size);
+  amprt_kept_put_back(kept, machine);
+  amprt_machine_fill(machine, graph, inputs);
+  look_at_start(machine, graph, finding);
+  amprt_machine_kernels(machine, graph, 0, past, all, n_hooks + 1);
+  memcpy(machine->run.state, now, size);
+  amprt_machine_push_state(machine);
+  machine->seconds = seconds;
+  machine->runs = runs;
+  free(now);
+  return true;
+}
+
+bool amprt_state_is_finite(const AmprtMachine *machine, AmprtFinding *finding) {
+  const AmprtProgram *program = machine->program;
+  *finding = (AmprtFinding){0};
+  for (int i = 0; i < program->n_variables && !finding->found; i++) {
+    const AmprtVariable *v = &program->variable[i];
+    if (v->kind != AMPRT_COPY)
+      look(finding,
+           (AmprtFinding){.op = "variable",
+                          .value = v->name,
+                          .layer = v->layer ? v->layer : "",
+                          .dtype = v->dtype},
+           amprt_variable_at(machine, v), amprt_variable_elements(v));
+  }
+  return !finding->found;
+}
+
+void amprt_finding_text(const AmprtFinding *finding, AmprtText *text) {
+  const AmprtTally *tally = &finding->tally;
+  if (!finding->found)
+    return;
+  amprt_text_add(text, "%s (%s", finding->value, finding->op);
+  if (*finding->layer && strcmp(finding->layer, finding->value))
+    amprt_text_add(text, " of layer %s", finding->layer);
+  amprt_text_add(
+      text, "), %s: %" PRId64 " Inf, %" PRId64 " NaN of %" PRId64 " elements, largest finite %g",
+      amprt_dtype_name(finding->dtype), tally->inf, tally->nan, tally->elements, tally->largest);
+  if (finding->makers)
+    amprt_text_add(text, "; made in one kernel by %s", finding->makers);
+}

@@ -5,7 +5,7 @@
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/dnn_rt.h"
 #include "codegen/loop/bits.h"
-#include "codegen/loop/prelude_text.h"
+#include "codegen/text/prelude_text.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "codegen/cpu/loop_text.h"
 
 #include "codegen/loop/loop_lines.h"
-#include "codegen/loop/prelude_text.h"
+#include "codegen/text/prelude_text.h"
 
 /* ---- operands ---- */
 

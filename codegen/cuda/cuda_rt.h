@@ -70,7 +70,7 @@ typedef struct CudaGraph { /* beside AmprtGraph of the same index */
   const CudaLaunch *launch;
   int32_t n_launches;
   const CudaLaunch
-      *pixels; /* makes the port that has .pixels; args: AmpPixels of codegen/loop/args.h,
+      *pixels; /* makes the port that has .pixels; args: AmpPixels of codegen/text/common/args.h,
                   whose pointers are set when it is launched. NULL: there is none */
 } CudaGraph;
 

@@ -1,6 +1,6 @@
 /* Launches: everything that can be looked up is, once, when the part is opened. */
 #include "codegen/cuda/cuda_rt_inner.h"
-#include "codegen/loop/args.h"
+#include "codegen/text/common/args.h"
 
 #include <stdlib.h>
 #include <zlib.h>

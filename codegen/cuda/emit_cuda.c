@@ -4,7 +4,7 @@
 
 #include "codegen/cuda/cuda.h"
 #include "codegen/loop/loop.h"
-#include "codegen/loop/prelude_text.h"
+#include "codegen/text/prelude_text.h"
 
 #include <cublasLt.h>
 

@@ -2,7 +2,7 @@
 #include "codegen/cuda/launch.h"
 
 #include "codegen/cuda/loop_text.h"
-#include "codegen/loop/prelude_text.h"
+#include "codegen/text/prelude_text.h"
 
 void cuda_emit_prelude(FILE *out) {
   for (const char *const *line = cuda_prelude; *line; line++)

@@ -4,7 +4,7 @@
 enum {
   THREADS = 256,
   WARP = 32,          /* AMP_THREADS, AMP_WARP of prelude.h */
-  TAIL_CHANNELS = 8,  /* AMP_COLUMNS of prelude_sum.h */
+  TAIL_CHANNELS = 8,  /* AMP_COLUMNS of text/cuda/sum.h */
   MANY_BLOCKS = 1024, /* some for each multiprocessor of the largest device */
   LONG = 4            /* elements, or rows, that a thread goes through where there are many */
 };

@@ -4,7 +4,7 @@
 #ifndef AMPCC_CODEGEN_LOOP_LOOP_H
 #define AMPCC_CODEGEN_LOOP_LOOP_H
 
-#include "codegen/loop/args.h"
+#include "codegen/text/common/args.h"
 #include "codegen/loop/emitter.h"
 #include "codegen/loop/text.h"
 

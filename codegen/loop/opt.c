@@ -1,4 +1,4 @@
-/* Optimizers: functions of prelude_opt.h. A kernel is one opt_* node and the updates of its
+/* Optimizers: functions of opt.h in codegen/text. A kernel is one opt_* node and the updates of its
  * results. */
 #include "codegen/loop/loop.h"
 

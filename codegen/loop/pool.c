@@ -1,6 +1,6 @@
-/* Pooling: functions of prelude_pool.h. Generated, not oneDNN's: our index names the first maximum
- * of a window and survives in the graph, and NaN wins; oneDNN's workspace is opaque and its maximum
- * drops NaN. */
+/* Pooling: functions of pool.h in codegen/text. Generated, not oneDNN's: our index names the first
+ * maximum of a window and survives in the graph, and NaN wins; oneDNN's workspace is opaque and its
+ * maximum drops NaN. */
 #include "codegen/loop/loop.h"
 
 /* Which value has the shape of x and which that of y; results count from RESULT on. */

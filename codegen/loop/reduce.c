@@ -1,4 +1,4 @@
-/* Reductions: functions of prelude_reduce.h. */
+/* Reductions: functions of reduce.h in codegen/text. */
 #include "codegen/loop/loop.h"
 
 typedef struct ReduceAxes {

@@ -1,4 +1,4 @@
-/* Kernels over rows of the last axis: functions of prelude_row.h. */
+/* Kernels over rows of the last axis: functions of row.h in codegen/text. */
 #include "codegen/loop/loop.h"
 
 /* Which operand is what; -1: none. */

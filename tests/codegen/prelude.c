@@ -1,9 +1,9 @@
 /* The helpers of generated kernels against the C library and the evaluator's rounding: accuracy of
  * the elementary functions, every conversion of 16-bit floats, sums that lose nothing. Built twice,
  * for the oldest machine and for AVX2 with F16C: the bits are the same everywhere. */
-#include "codegen/cpu/prelude.h"
+#include "codegen/text/cpu/prelude.h"
 
-#include "codegen/loop/prelude_math.h"
+#include "codegen/text/common/math.h"
 #include "ir/eval/eval.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "tests/cuda/pixels.h"
 
-#include "codegen/loop/args.h"
+#include "codegen/text/common/args.h"
 #include "runtime/data/augment.h"
 #include "runtime/base/convert.h"
 

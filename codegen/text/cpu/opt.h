@@ -3,8 +3,8 @@
 #ifndef AMP_PRELUDE_OPT_H
 #define AMP_PRELUDE_OPT_H
 
-#include "codegen/cpu/prelude_row.h"
-#include "codegen/loop/prelude_opt.h"
+#include "codegen/text/cpu/row.h"
+#include "codegen/text/common/opt.h"
 
 typedef struct AmpOptBlock { /* old values, new values */
   const float *w, *slot[AMP_MAX_SLOTS], *g;

@@ -3,7 +3,7 @@
 #ifndef AMP_PRELUDE_VECTOR_H
 #define AMP_PRELUDE_VECTOR_H
 
-#include "codegen/loop/prelude_math.h"
+#include "codegen/text/common/math.h"
 
 /* mean and biased variance from sums of x and x*x over M elements. Rounding may leave a tiny
  * negative variance. */

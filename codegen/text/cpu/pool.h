@@ -4,7 +4,7 @@
 #ifndef AMP_PRELUDE_POOL_H
 #define AMP_PRELUDE_POOL_H
 
-#include "codegen/cpu/prelude_row.h"
+#include "codegen/text/cpu/row.h"
 
 typedef struct AmpSpan { /* first..last-1 */
   int64_t first, last;

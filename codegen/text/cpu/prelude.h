@@ -7,9 +7,9 @@
 #ifndef AMP_PRELUDE_H
 #define AMP_PRELUDE_H
 
-#include "codegen/cpu/machine.h"
-#include "codegen/loop/args.h"
-#include "codegen/loop/prelude_half.h"
+#include "codegen/text/cpu/machine.h"
+#include "codegen/text/common/args.h"
+#include "codegen/text/common/half.h"
 
 /* A block has up to AMP_WIDTH elements. Its buffers are longer: at a distance of exactly 4096 bytes
  * the CPU takes a load from one for the store to another and waits. */

@@ -4,8 +4,8 @@
 #ifndef AMP_PRELUDE_OPT_H
 #define AMP_PRELUDE_OPT_H
 
-#include "codegen/cuda/prelude_reduce.h"
-#include "codegen/loop/prelude_opt.h"
+#include "codegen/text/cuda/reduce.h"
+#include "codegen/text/common/opt.h"
 
 enum { AMP_OPT_WIDTH = 4 };
 

@@ -3,7 +3,7 @@
 #ifndef AMP_PRELUDE_OPT_SCALARS_H
 #define AMP_PRELUDE_OPT_SCALARS_H
 
-#include "codegen/loop/prelude_math.h"
+#include "codegen/text/common/math.h"
 
 typedef struct AmpOptScalars {
   float lr, inv, decay, momentum, rest1, beta2, rest2, fix1, fix2, epsilon;

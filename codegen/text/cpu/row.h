@@ -4,8 +4,8 @@
 #ifndef AMP_PRELUDE_ROW_H
 #define AMP_PRELUDE_ROW_H
 
-#include "codegen/cpu/prelude.h"
-#include "codegen/loop/prelude_math.h"
+#include "codegen/text/cpu/prelude.h"
+#include "codegen/text/common/math.h"
 
 enum { AMP_LANES = 8 };
 

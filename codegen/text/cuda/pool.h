@@ -3,7 +3,7 @@
 #ifndef AMP_PRELUDE_POOL_H
 #define AMP_PRELUDE_POOL_H
 
-#include "codegen/cuda/prelude.h"
+#include "codegen/text/cuda/prelude.h"
 
 typedef struct AmpSpan { /* first..last-1 */
   int first, last;

@@ -5,7 +5,7 @@
 #ifndef AMP_PRELUDE_SUM_H
 #define AMP_PRELUDE_SUM_H
 
-#include "codegen/cuda/prelude.h"
+#include "codegen/text/cuda/prelude.h"
 
 typedef struct AmpTile {
   int lanes, tall;       /* columns and rows of threads; the threads left over do nothing */

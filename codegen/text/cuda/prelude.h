@@ -7,9 +7,9 @@
 #ifndef AMP_PRELUDE_H
 #define AMP_PRELUDE_H
 
-#include "codegen/cuda/machine.h"
-#include "codegen/loop/args.h"
-#include "codegen/loop/prelude_half.h"
+#include "codegen/text/cuda/machine.h"
+#include "codegen/text/common/args.h"
+#include "codegen/text/common/half.h"
 
 enum { AMP_THREADS = 256, AMP_WARP = 32, AMP_MOST = 8 }; /* AMP_MOST: elements of a load */
 

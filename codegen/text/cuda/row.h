@@ -4,8 +4,8 @@
 #ifndef AMP_PRELUDE_ROW_H
 #define AMP_PRELUDE_ROW_H
 
-#include "codegen/cuda/prelude.h"
-#include "codegen/loop/prelude_math.h"
+#include "codegen/text/cuda/prelude.h"
+#include "codegen/text/common/math.h"
 
 typedef struct AmpTeam {
   int64_t row, first; /* of the rows; its first element */

@@ -2,7 +2,7 @@
 #ifndef AMP_PRELUDE_REDUCE_H
 #define AMP_PRELUDE_REDUCE_H
 
-#include "codegen/cpu/prelude_row.h"
+#include "codegen/text/cpu/row.h"
 
 AMP_FN void amp_reduce_run(const AmpReduce *a, const void *x, void *out, int64_t k) {
   int64_t base = amp_index(&a->kept, k);

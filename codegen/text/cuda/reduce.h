@@ -3,7 +3,7 @@
 #ifndef AMP_PRELUDE_REDUCE_H
 #define AMP_PRELUDE_REDUCE_H
 
-#include "codegen/cuda/prelude_row.h"
+#include "codegen/text/cuda/row.h"
 
 /* The last axis is reduced: a team for each result. */
 AMP_INLINE void amp_reduce_run(const CudaRun *run, const AmpReduce *a, int x_type, int out_type,

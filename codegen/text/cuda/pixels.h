@@ -4,7 +4,7 @@
 #ifndef AMP_PRELUDE_PIXELS_H
 #define AMP_PRELUDE_PIXELS_H
 
-#include "codegen/cuda/prelude.h"
+#include "codegen/text/cuda/prelude.h"
 
 /* `width` bytes at once, by which the elements of an image can be divided. */
 AMP_INLINE void amp_pixels(const CudaRun *run, const AmpPixels *a, int dtype, int width,

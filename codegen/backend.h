@@ -4,7 +4,7 @@
 #ifndef AMPCC_CODEGEN_BACKEND_H
 #define AMPCC_CODEGEN_BACKEND_H
 
-#include "codegen/emit.h"
+#include "codegen/program/emit.h"
 
 /* One object of a part: the part's text, compiled with these. */
 typedef struct Unit {

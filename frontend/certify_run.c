@@ -1,6 +1,6 @@
 #include "frontend/certify_run.h"
 
-#include "codegen/build.h"
+#include "codegen/program/build.h"
 #include "frontend/certify/certify.h"
 #include "frontend/compile.h"
 #include "ir/base/exit.h"

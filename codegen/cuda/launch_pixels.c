@@ -1,6 +1,6 @@
 /* The launch in front of a graph's own: the image port, made of bytes. */
 #include "codegen/cuda/launch.h"
-#include "codegen/emit.h"
+#include "codegen/program/emit.h"
 
 /* ROUNDS: loads of one thread. What bytes mean is 256 divisions for each block. */
 enum { WIDTH_MOST = 8, ROUNDS = 8 };

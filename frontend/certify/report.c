@@ -1,5 +1,5 @@
 /* The certificate for people, a line per layer, and for tools, an object per tensor. */
-#include "codegen/json_text.h"
+#include "codegen/program/json_text.h"
 #include "frontend/certify/certify.h"
 
 #include <inttypes.h>

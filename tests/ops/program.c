@@ -1,6 +1,6 @@
 #include "tests/ops/program.h"
 
-#include "codegen/build.h"
+#include "codegen/program/build.h"
 #include "tests/ops/bytes.h"
 #include "tests/shell.h"
 

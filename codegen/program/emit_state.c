@@ -1,5 +1,5 @@
 /* Variables and recipe as tables of the runtime (runtime/amprt.h). */
-#include "codegen/emit.h"
+#include "codegen/program/emit.h"
 #include "ir/recipe.h"
 #include "ir/text.h"
 

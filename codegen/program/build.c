@@ -1,6 +1,6 @@
 /* C text -> objects -> executable. Everything is made in a folder of its own and beside the target
  * under a temporary name; the target appears by one rename, whole or not at all. */
-#include "codegen/build.h"
+#include "codegen/program/build.h"
 
 #include "codegen/backend.h"
 #include "ir/base/exit.h"

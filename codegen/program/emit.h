@@ -1,6 +1,6 @@
 /* Shared by the emitters. */
-#ifndef AMPCC_CODEGEN_EMIT_H
-#define AMPCC_CODEGEN_EMIT_H
+#ifndef AMPCC_CODEGEN_PROGRAM_EMIT_H
+#define AMPCC_CODEGEN_PROGRAM_EMIT_H
 
 #include "codegen/loop/emitter.h"
 

@@ -1,6 +1,6 @@
 /* Names in JSON. */
-#ifndef AMPCC_CODEGEN_JSON_TEXT_H
-#define AMPCC_CODEGEN_JSON_TEXT_H
+#ifndef AMPCC_CODEGEN_PROGRAM_JSON_TEXT_H
+#define AMPCC_CODEGEN_PROGRAM_JSON_TEXT_H
 
 #include "ir/base/arena.h"
 

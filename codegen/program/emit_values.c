@@ -1,7 +1,7 @@
 /* What a graph stores, as a table of the runtime: the values that it can look at after each kernel
  * to find the first that is not finite. A kernel keeps most of what it computes to itself, so each
  * row also says which ops of its kernel can have spoiled the value. */
-#include "codegen/emit.h"
+#include "codegen/program/emit.h"
 
 #include <string.h>
 

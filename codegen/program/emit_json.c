@@ -1,6 +1,6 @@
 /* The module as one JSON object, for tools: everything that the text form says. */
 #include "codegen/codegen.h"
-#include "codegen/json_text.h"
+#include "codegen/program/json_text.h"
 #include "ir/recipe.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "codegen/build.h"
+#include "codegen/program/build.h"
 
 #include <stdio.h>
 #include <string.h>

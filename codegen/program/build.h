@@ -1,6 +1,6 @@
 /* From C text to a program on disk, in the steps of build.c. */
-#ifndef AMPCC_CODEGEN_BUILD_H
-#define AMPCC_CODEGEN_BUILD_H
+#ifndef AMPCC_CODEGEN_PROGRAM_BUILD_H
+#define AMPCC_CODEGEN_PROGRAM_BUILD_H
 
 #include "ir/base/arena.h"
 

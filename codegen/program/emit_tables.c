@@ -1,5 +1,5 @@
 /* A graph and its state as tables of the runtime (runtime/amprt.h). */
-#include "codegen/emit.h"
+#include "codegen/program/emit.h"
 #include "ir/text.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "codegen/build.h"
+#include "codegen/program/build.h"
 
 #include <errno.h>
 #include <fcntl.h>

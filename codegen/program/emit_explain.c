@@ -1,6 +1,6 @@
 /* --explain-precision=json: the choice of every op's precision, for tools. */
 #include "codegen/codegen.h"
-#include "codegen/json_text.h"
+#include "codegen/program/json_text.h"
 #include "passes/precision/explain.h"
 
 static json_t *casts_json(Arena *arena, const Explanation *e) {

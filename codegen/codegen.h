@@ -42,10 +42,10 @@ typedef struct ProgramPart {
 typedef struct CudaOptions {
   const char *cuda_path, *cache_dir;
   bool ptx;
-  const struct Tuning *tuning; /* codegen/cuda/tuning.h: --tuning-db; NULL: none */
+  const struct Tuning *tuning; /* codegen/cuda/toolkit/tuning.h: --tuning-db; NULL: none */
   bool require_tuned;          /* a plan that it has no choice of is an error */
 } CudaOptions;
-struct Device;                      /* codegen/cuda/device.h */
+struct Device;                      /* codegen/cuda/toolkit/device.h */
 extern const bool codegen_has_cuda; /* false: backend_cuda always gives NULL */
 const Backend *backend_cuda(Arena *arena, const struct Device *device, const CudaOptions *options,
                             const char **error);

@@ -1,6 +1,6 @@
 #include "frontend/parts.h"
 
-#include "codegen/cuda/tuning.h"
+#include "codegen/cuda/toolkit/tuning.h"
 #include "frontend/load.h"
 #include "frontend/reproducer.h"
 #include "ir/base/exit.h"

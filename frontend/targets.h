@@ -2,7 +2,7 @@
 #ifndef AMPCC_FRONTEND_TARGETS_H
 #define AMPCC_FRONTEND_TARGETS_H
 
-#include "codegen/cuda/device.h"
+#include "codegen/cuda/toolkit/device.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #include "codegen/cpu/library.h"
 
 #include "codegen/cpu/cpu.h"
-#include "codegen/cpu/dnn_rt.h"
+#include "runtime/cpu/dnn_rt.h"
 #include "codegen/loop/bits.h"
 #include "codegen/text/prelude_text.h"
 

@@ -2,7 +2,7 @@
 #ifndef AMPCC_CODEGEN_CPU_LIBRARY_H
 #define AMPCC_CODEGEN_CPU_LIBRARY_H
 
-#include "codegen/cpu/dnn_rt.h"
+#include "runtime/cpu/dnn_rt.h"
 
 /* Sets method and chunk of an op whose kind, dtype and shape are set: the fastest measured for its
  * class of shapes (codegen/README.md has the numbers). */

@@ -1,8 +1,8 @@
 /* Part of a program for one capability of GPUs. */
 #include "codegen/backend.h"
 
-#include "codegen/cuda/cache.h"
-#include "codegen/cuda/cubin.h"
+#include "codegen/cuda/toolkit/cache.h"
+#include "codegen/cuda/toolkit/cubin.h"
 #include "codegen/cuda/emit_cuda.h"
 #include "ir/base/exit.h"
 

@@ -3,7 +3,7 @@
 #ifndef AMPCC_CODEGEN_CUDA_CONV_KERNEL_H
 #define AMPCC_CODEGEN_CUDA_CONV_KERNEL_H
 
-#include "codegen/cuda/plan.h"
+#include "codegen/cuda/toolkit/plan.h"
 #include "ir/kernel.h"
 #include "passes/target.h"
 

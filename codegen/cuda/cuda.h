@@ -6,7 +6,7 @@
 #ifndef AMPCC_CODEGEN_CUDA_CUDA_H
 #define AMPCC_CODEGEN_CUDA_CUDA_H
 
-#include "codegen/cuda/cuda_rt.h"
+#include "runtime/cuda/cuda_rt.h"
 #include "codegen/loop/emitter.h"
 
 /* One row of a graph's table of launches. Texts are C. */

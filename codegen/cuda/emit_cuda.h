@@ -2,7 +2,7 @@
 #ifndef AMPCC_CODEGEN_CUDA_EMIT_CUDA_H
 #define AMPCC_CODEGEN_CUDA_EMIT_CUDA_H
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/toolkit/nvrtc.h"
 #include "codegen/cuda/target.h"
 
 /* Members of Backend. */

@@ -4,7 +4,7 @@
 
 #include "codegen/backend.h"
 #include "codegen/cuda/conv_kernel.h"
-#include "codegen/cuda/tuning.h"
+#include "codegen/cuda/toolkit/tuning.h"
 
 /* The plan of one convolution; without text and workspace if it was refused. */
 typedef struct Planned {

@@ -1,6 +1,6 @@
 /* Every kind, method, chunk and type of library kernel against plain loops in double precision, on
  * awkward shapes. Guard words around arena and workspace must survive. */
-#include "codegen/cpu/dnn_rt.h"
+#include "runtime/cpu/dnn_rt.h"
 
 #include <math.h>
 #include <stdbool.h>

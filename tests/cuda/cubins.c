@@ -1,8 +1,8 @@
 /* Generated kernels as machine code: one row of every op of ../ops/cases.def that needs no library,
  * compiled for the architectures of the table. None spills its registers, and two blocks fit a
  * multiprocessor. Prints the kernel with the most registers. */
-#include "codegen/cuda/cubin.h"
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/toolkit/cubin.h"
+#include "codegen/cuda/toolkit/nvrtc.h"
 #include "launches.h"
 #include "tests/ops/rows.h"
 

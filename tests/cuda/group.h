@@ -3,7 +3,7 @@
 #ifndef AMPCC_TESTS_CUDA_GROUP_H
 #define AMPCC_TESTS_CUDA_GROUP_H
 
-#include "codegen/cuda/cuda_rt.h"
+#include "runtime/cuda/cuda_rt.h"
 #include "ir/eval/eval.h"
 #include "tests/cuda/shim/run.h"
 

@@ -2,7 +2,7 @@
 #ifndef AMPCC_TESTS_CUDA_HAND_H
 #define AMPCC_TESTS_CUDA_HAND_H
 
-#include "codegen/cuda/cuda_rt.h"
+#include "runtime/cuda/cuda_rt.h"
 
 typedef struct Args { /* as in device.cu */
   int64_t x, y;

@@ -1,6 +1,6 @@
 #include "tests/cuda/steps.h"
 
-#include "codegen/cuda/device.h"
+#include "codegen/cuda/toolkit/device.h"
 #include "tests/read_file.h"
 
 #include <string.h>

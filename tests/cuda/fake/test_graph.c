@@ -1,7 +1,7 @@
 /* The graph in the text of each form's plan, as cuDNN writes it, computes what conv_forms.def says:
  * graph.h against plain formulas. All numbers are small integers and halves, so that nothing but a
  * quotient is rounded and every mask is met at its edge. */
-#include "codegen/cuda/plan.h"
+#include "codegen/cuda/toolkit/plan.h"
 #include "graph.h"
 #include "tests/cuda/toolkit/check.h"
 #include "tests/cuda/toolkit/skip.h"

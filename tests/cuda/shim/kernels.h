@@ -3,7 +3,7 @@
 #ifndef AMPCC_TESTS_SHIM_KERNELS_H
 #define AMPCC_TESTS_SHIM_KERNELS_H
 
-#include "codegen/cuda/cuda_rt.h"
+#include "runtime/cuda/cuda_rt.h"
 #include "run.h"
 
 #include <stdbool.h>

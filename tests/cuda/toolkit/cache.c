@@ -1,5 +1,5 @@
 /* The cache: entries that come back, entries of other keys, and every way to damage one. */
-#include "codegen/cuda/cache.h"
+#include "codegen/cuda/toolkit/cache.h"
 
 #include "tests/cuda/toolkit/check.h"
 

@@ -1,8 +1,8 @@
 /* Machine code for every architecture of the table: what cubin.c reads in it is what ptxas says
  * when asked, and nothing that is cut or changed in it does harm. */
-#include "codegen/cuda/cubin.h"
+#include "codegen/cuda/toolkit/cubin.h"
 
-#include "codegen/cuda/nvrtc.h"
+#include "codegen/cuda/toolkit/nvrtc.h"
 #include "tests/cuda/toolkit/check.h"
 #include "tests/cuda/toolkit/skip.h"
 

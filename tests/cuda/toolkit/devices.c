@@ -1,5 +1,5 @@
 /* The table of GPUs: names, refusals, and the 23 keys that cuDNN wants. */
-#include "codegen/cuda/device.h"
+#include "codegen/cuda/toolkit/device.h"
 #include "tests/cuda/toolkit/check.h"
 
 static Arena *arena;

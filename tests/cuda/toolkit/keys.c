@@ -1,5 +1,5 @@
 /* Keys of plans: what is printed is read back, and nothing else is. */
-#include "codegen/cuda/conv_op.h"
+#include "codegen/cudnn/conv_op.h"
 #include "tests/cuda/toolkit/check.h"
 
 static void reads_back(void **state) {

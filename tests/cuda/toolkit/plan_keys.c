@@ -2,7 +2,7 @@
  * table a line of its name, how many have a plan that cuDNN reads back, how many of these use
  * tensor cores, the largest workspace and the bytes of text. Exits 1 if a key that the table of
  * forms promises has none. */
-#include "codegen/cuda/plan.h"
+#include "codegen/cuda/toolkit/plan.h"
 #include "tests/cuda/toolkit/check.h"
 #include "tests/cuda/toolkit/skip.h"
 

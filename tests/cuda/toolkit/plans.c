@@ -1,7 +1,7 @@
 /* Plans for every GPU of the table, made here without one: they exist, are what was asked for, come
  * out the same twice, and cuDNN reads them back. */
-#include "codegen/cuda/cache.h"
-#include "codegen/cuda/plan.h"
+#include "codegen/cuda/toolkit/cache.h"
+#include "codegen/cuda/toolkit/plan.h"
 #include "tests/cuda/toolkit/check.h"
 #include "tests/cuda/toolkit/skip.h"
 #include "tests/random.h"

@@ -2,7 +2,7 @@
 #ifndef AMPCC_TESTS_CUDA_TOOLKIT_SKIP_H
 #define AMPCC_TESTS_CUDA_TOOLKIT_SKIP_H
 
-#include "codegen/cuda/toolkit.h"
+#include "codegen/cuda/toolkit/toolkit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

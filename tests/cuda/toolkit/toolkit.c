@@ -1,9 +1,9 @@
 /* No CUDA, half of it, or another version: one line that says what is missing, never a crash. */
 #define _GNU_SOURCE /* RTLD_NEXT */
-#include "codegen/cuda/toolkit.h"
+#include "codegen/cuda/toolkit/toolkit.h"
 
-#include "codegen/cuda/nvrtc.h"
-#include "codegen/cuda/plan.h"
+#include "codegen/cuda/toolkit/nvrtc.h"
+#include "codegen/cuda/toolkit/plan.h"
 #include "tests/cuda/toolkit/check.h"
 
 #include <dlfcn.h>

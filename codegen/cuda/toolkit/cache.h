@@ -1,0 +1,34 @@
+/* What took long to make, kept in a folder of the user's: one file per entry, which holds
+ * all that it follows from (its key) and is named by a checksum of that. A file that is damaged,
+ * cut short or of another key is as good as none. The folder may be deleted at any time; nothing in
+ * it is ever changed. */
+#ifndef AMPCC_CODEGEN_CUDA_TOOLKIT_CACHE_H
+#define AMPCC_CODEGEN_CUDA_TOOLKIT_CACHE_H
+
+#include "ir/base/arena.h"
+
+#include <stdbool.h>
+
+/* The folder that --cache-dir asks for: NULL the default, $XDG_CACHE_HOME/ampcc or ~/.cache/ampcc;
+ * "" none. NULL if there is to be none, or no home to put it in. */
+const char *cache_folder(Arena *arena, const char *wanted);
+
+typedef struct CacheKey {
+  Arena *arena;
+  unsigned char *byte;
+  size_t n, cap;
+} CacheKey;
+
+/* A key is a list of parts; their order and lengths count. */
+CacheKey cache_key_begin(Arena *arena, const char *kind);
+void cache_key_add(CacheKey *key, const void *part, size_t size);
+void cache_key_text(CacheKey *key, const char *part);
+void cache_key_int(CacheKey *key, long long part);
+
+/* Both take the key as it is and leave it so; a NULL folder holds nothing. The data lies in the
+ * arena, a NUL after it. */
+bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size);
+/* A failure is silent: the next compile does the work again. */
+void cache_put(const char *folder, const CacheKey *key, const void *data, size_t size);
+
+#endif

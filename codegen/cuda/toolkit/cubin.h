@@ -1,0 +1,28 @@
+/* What a cubin says of its kernels: an ELF file, read without NVIDIA's tools. */
+#ifndef AMPCC_CODEGEN_CUDA_TOOLKIT_CUBIN_H
+#define AMPCC_CODEGEN_CUDA_TOOLKIT_CUBIN_H
+
+#include "codegen/cuda/toolkit/device.h"
+#include "ir/base/arena.h"
+
+#include <stdbool.h>
+
+typedef struct CubinKernel {
+  const char *name;
+  int registers;    /* per thread */
+  int stack;        /* bytes of local memory per thread: spilled registers, and arrays with computed
+                       indices. 0 in a kernel that is as fast as it can be */
+  int shared;       /* bytes per block, declared in the text */
+  int parameters;   /* bytes of all arguments */
+  int most_threads; /* of __launch_bounds__; 0: none given */
+  int code;         /* bytes of instructions */
+} CubinKernel;
+
+/* Kernels by name. False if this is no cubin, or a cut or damaged one. */
+bool cubin_read(Arena *arena, const void *data, size_t size, CubinKernel **kernel, int *n);
+/* NULL, or why a block of so many threads, with so many bytes of dynamic shared memory, cannot be
+ * launched on the device. */
+const char *cubin_refusal(Arena *arena, const CubinKernel *kernel, const Device *device,
+                          int threads, int64_t dynamic_shared);
+
+#endif

@@ -1,0 +1,149 @@
+#include "codegen/cuda/toolkit/toolkit.h"
+
+#include "codegen/cudnn/api.h"
+#include "codegen/cudnn/conv_graph.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Where libraries lie in a toolkit's folder, and in a folder of wheels. */
+static const char *const library_folder[] = {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cudnn/lib",
+                                             ".",     NULL};
+
+/* What must be there before any is opened. */
+static const char *const needed[] = {"libnvrtc.so.13",
+                                     "libcudnn_graph.so.9",
+                                     "libcudnn_heuristic.so.9",
+                                     "libcudnn_engines_precompiled.so.9",
+                                     "libcudnn_engines_runtime_compiled.so.9",
+                                     "libcublasLt.so.13",
+                                     NULL};
+
+#ifdef __SANITIZE_ADDRESS__
+/* What NVIDIA's libraries keep to the end is not ours to free. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) {
+  return "leak:libcublasLt.so\nleak:libcudnn\nleak:libnvrtc\n";
+}
+#endif
+
+static const char *find_library(Arena *arena, const char *folder, const char *name) {
+  for (int i = 0; library_folder[i]; i++) {
+    const char *path = arena_printf(arena, "%s/%s/%s", folder, library_folder[i], name);
+    if (access(path, R_OK) == 0)
+      return path;
+  }
+  return NULL;
+}
+
+static const char *missing_in(Arena *arena, const char *folder) {
+  for (int i = 0; needed[i]; i++)
+    if (!find_library(arena, folder, needed[i]))
+      return needed[i];
+  return NULL;
+}
+
+Toolkit *toolkit_find(Arena *arena, const char *folder, char error[TOOLKIT_ERROR]) {
+  const char *const usual[] = {AMPCC_CUDA_PATH, "/usr/local/cuda", "/opt/cuda", NULL};
+  const char *const given[] = {folder, NULL};
+  const char *const *try = folder ? given : usual;
+  for (int i = 0; try[i]; i++)
+    if (!missing_in(arena, try[i])) {
+      Toolkit *toolkit = arena_new_of(arena, Toolkit);
+      toolkit->arena = arena;
+      toolkit->folder = try[i];
+      return toolkit;
+    }
+  snprintf(error, TOOLKIT_ERROR,
+           "no %s in %s; --cuda-path names the folder of CUDA 13 with cuDNN 9, or of the wheels "
+           "nvidia-cuda-nvrtc, nvidia-cudnn-cu13 and nvidia-cublas",
+           missing_in(arena, try[0]), try[0]);
+  return NULL;
+}
+
+static void *open_library(Toolkit *toolkit, const char *name, char error[TOOLKIT_ERROR]) {
+  const char *path = find_library(toolkit->arena, toolkit->folder, name);
+  void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  if (!library)
+    snprintf(error, TOOLKIT_ERROR,
+             "cannot open %s: %s; --cuda-path names another folder of CUDA 13", path ? path : name,
+             path ? dlerror() : "it is gone");
+  return library;
+}
+
+bool toolkit_cudnn(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
+  if (toolkit->cudnn_version)
+    return true;
+  void *library = open_library(toolkit, "libcudnn_graph.so.9", error);
+  if (!library)
+    return false;
+  const char *missing = cudnn_bind(&toolkit->cudnn, library);
+  int version = missing ? 0 : (int)toolkit->cudnn.cudnnGetVersion();
+  if (missing || version / 10000 != 9) {
+    snprintf(error, TOOLKIT_ERROR, "libcudnn_graph.so.9 in %s is no cuDNN 9: %s", toolkit->folder,
+             missing ? missing : "another major version");
+    dlclose(library);
+    return false;
+  }
+  toolkit->cudnn_version = version;
+  return true;
+}
+
+static const char *bind_nvrtc(NvrtcApi *api, void *library) {
+  static const ApiEntry entry[] = {
+#define NVRTC(result, name, arguments) {#name, offsetof(NvrtcApi, name)},
+#include "codegen/cuda/toolkit/nvrtc_api.def"
+  };
+  return api_bind(api, library, entry, sizeof entry / sizeof *entry);
+}
+
+bool toolkit_nvrtc(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
+  if (toolkit->nvrtc_version)
+    return true;
+  void *library = open_library(toolkit, "libnvrtc.so.13", error);
+  if (!library)
+    return false;
+  int major = 0, minor = 0;
+  const char *missing = bind_nvrtc(&toolkit->nvrtc, library);
+  if (missing || toolkit->nvrtc.nvrtcVersion(&major, &minor) != NVRTC_SUCCESS || major != 13) {
+    snprintf(error, TOOLKIT_ERROR, "libnvrtc.so.13 in %s is not of CUDA 13: %s", toolkit->folder,
+             missing ? missing : "another major version");
+    dlclose(library);
+    return false;
+  }
+  /* NVRTC opens this by its bare name, and would take another version's or find none */
+  const char *builtins = arena_printf(toolkit->arena, "libnvrtc-builtins.so.%d.%d", major, minor);
+  if (!open_library(toolkit, builtins, error))
+    return false;
+  toolkit->nvrtc_version = major * 1000 + minor * 10;
+  return true;
+}
+
+/* When cuDNN plans it opens its other parts, NVRTC and cublasLt by their bare names. The dynamic
+ * linker answers with what is open already, whichever path it would search otherwise. So everything
+ * is opened here first: then all of it comes from the toolkit's folder, even where another version
+ * lies in a usual place, and even under a sanitizer, which calls dlopen in cuDNN's place and so
+ * hides the search path (RUNPATH) that cuDNN's own files name. Besides, cuDNN ends the process if
+ * there is no cublasLt, and would load and unload NVRTC, 30 ms, for one plan in ten. */
+static bool open_for_planning(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
+  if (!toolkit_cudnn(toolkit, error) || !toolkit_nvrtc(toolkit, error))
+    return false;
+  for (int i = 0; needed[i]; i++)
+    if (!open_library(toolkit, needed[i], error))
+      return false;
+  return true;
+}
+
+CudnnObject toolkit_device(Toolkit *toolkit, const Device *device, char error[TOOLKIT_ERROR]) {
+  if (toolkit->planned == device)
+    return toolkit->description;
+  if (!open_for_planning(toolkit, error))
+    return NULL;
+  if (toolkit->description)
+    toolkit->cudnn.cudnnBackendDestroyDescriptor(toolkit->description);
+  toolkit->description =
+      conv_device(&toolkit->cudnn, device_json(toolkit->arena, device), 0, error, TOOLKIT_ERROR);
+  toolkit->planned = toolkit->description ? device : NULL;
+  return toolkit->description;
+}

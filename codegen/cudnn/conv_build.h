@@ -1,0 +1,37 @@
+/* How operation graphs are put together; for conv_graph.c and conv_fused.c alone. */
+#ifndef AMPCC_CODEGEN_CUDNN_CONV_BUILD_H
+#define AMPCC_CODEGEN_CUDNN_CONV_BUILD_H
+
+#include "codegen/cudnn/conv_graph.h"
+
+enum { CONV_MAX_OPERATIONS = 16, VIRTUAL_UID = 1000 };
+
+typedef struct ConvBuilder {
+  Draft *draft;
+  const ConvOp *op;
+  int64_t x[4], w[4], y[4]; /* extents, in cuDNN's order N,C,H,W */
+  cudnnDataType_t type;     /* of the three */
+  int64_t uid, n_virtual;   /* tensors in memory and others so far */
+  CudnnObject operation[CONV_MAX_OPERATIONS];
+  int n_operations;
+} ConvBuilder;
+
+/* New tensors: of the shape of x, w, y; one number per channel; and one of the shape of x in f32
+ * that never comes to lie in memory. */
+CudnnObject conv_x(ConvBuilder *b);
+CudnnObject conv_w(ConvBuilder *b);
+CudnnObject conv_y(ConvBuilder *b);
+CudnnObject conv_vector(ConvBuilder *b, int64_t n, cudnnDataType_t type);
+CudnnObject conv_between(ConvBuilder *b);
+
+/* Finishes an operation and appends it. */
+void conv_operation(ConvBuilder *b, CudnnObject object, const char *what);
+void conv_forward(ConvBuilder *b, CudnnObject x, CudnnObject w, CudnnObject y);
+void conv_backward_data(ConvBuilder *b, CudnnObject dy, CudnnObject w, CudnnObject dx);
+void conv_backward_filter(ConvBuilder *b, CudnnObject x, CudnnObject dy, CudnnObject dw);
+
+/* One per row of conv_forms.def. */
+#define CONV_FORM(id, name, build, operands) void conv_build_##build(ConvBuilder *b);
+#include "codegen/cudnn/conv_forms.def"
+
+#endif

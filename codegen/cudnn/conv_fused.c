@@ -1,0 +1,181 @@
+/* Convolutions with parts of a batch normalisation in front or behind, as cuDNN has engines for
+ * them (plan_forms.def says where). */
+#include "codegen/cudnn/conv_build.h"
+
+/* y = mode(a, b); b NULL where the mode takes one operand. */
+static void pointwise(ConvBuilder *builder, cudnnPointwiseMode_t mode, CudnnObject a, CudnnObject b,
+                      CudnnObject y) {
+  Draft *d = builder->draft;
+  cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+  CudnnObject what = draft_new(d, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  draft_set(d, what, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+  draft_set(d, what, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
+  draft_finish(d, what, "pointwise");
+  bool is_gradient = mode == CUDNN_POINTWISE_RELU_BWD; /* a: gradient of the result, b: argument */
+  CudnnObject object = draft_new(d, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  draft_set_object(d, object, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
+  draft_set_object(d, object,
+                   is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC
+                               : CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+                   a);
+  if (b)
+    draft_set_object(d, object,
+                     is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_XDESC
+                                 : CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                     b);
+  draft_set_object(d, object,
+                   is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
+                               : CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+                   y);
+  conv_operation(builder, object, "pointwise");
+}
+
+/* Sums and sums of squares of y per channel: two more operands. */
+static void statistics(ConvBuilder *b, CudnnObject y) {
+  Draft *d = b->draft;
+  cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
+  cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+  CudnnObject sum = conv_vector(b, b->op->k, CUDNN_DATA_FLOAT);
+  CudnnObject squares = conv_vector(b, b->op->k, CUDNN_DATA_FLOAT);
+  CudnnObject object = draft_new(d, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  draft_set(d, object, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
+  draft_set(d, object, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1,
+            &precision);
+  draft_set_object(d, object, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, y);
+  draft_set_object(d, object, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, sum);
+  draft_set_object(d, object, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, squares);
+  conv_operation(b, object, "statistics");
+}
+
+/* x * scale + bias: two more operands, both new. */
+static CudnnObject scaled(ConvBuilder *b, CudnnObject x) {
+  CudnnObject scale = conv_vector(b, b->op->c, b->type), bias = conv_vector(b, b->op->c, b->type);
+  CudnnObject product = conv_between(b), sum = conv_between(b);
+  pointwise(b, CUDNN_POINTWISE_MUL, x, scale, product);
+  pointwise(b, CUDNN_POINTWISE_ADD, product, bias, sum);
+  return sum;
+}
+
+/* relu(x * scale + bias) in front of a convolution. */
+static CudnnObject scaled_relu(ConvBuilder *b, CudnnObject x) {
+  CudnnObject sum = scaled(b, x), result = conv_between(b);
+  pointwise(b, CUDNN_POINTWISE_RELU_FWD, sum, NULL, result);
+  return result;
+}
+
+void conv_build_fprop_stats(ConvBuilder *b) {
+  CudnnObject x = conv_x(b), w = conv_w(b), y = conv_y(b);
+  conv_forward(b, x, w, y);
+  statistics(b, y);
+}
+
+void conv_build_relu_fprop_stats(ConvBuilder *b) {
+  CudnnObject x = conv_x(b), applied = scaled_relu(b, x), w = conv_w(b), y = conv_y(b);
+  conv_forward(b, applied, w, y);
+  statistics(b, y);
+}
+
+static void block_end(ConvBuilder *b, bool dual) {
+  CudnnObject x = scaled(b, conv_x(b)), z = conv_x(b), sum = conv_between(b);
+  if (dual)
+    z = scaled(b, z);
+  CudnnObject w = conv_w(b), out = conv_x(b), y = conv_y(b);
+  pointwise(b, CUDNN_POINTWISE_ADD, x, z, sum);
+  pointwise(b, CUDNN_POINTWISE_RELU_FWD, sum, NULL, out);
+  conv_forward(b, out, w, y);
+  statistics(b, y);
+}
+
+void conv_build_add_fprop_stats(ConvBuilder *b) {
+  block_end(b, false);
+}
+
+void conv_build_dual_fprop_stats(ConvBuilder *b) {
+  block_end(b, true);
+}
+
+void conv_build_relu_wgrad(ConvBuilder *b) {
+  CudnnObject x = conv_x(b), applied = scaled_relu(b, x), dy = conv_y(b), dw = conv_w(b);
+  conv_backward_filter(b, applied, dy, dw);
+}
+
+/* Operands of dgrad_bn that are numbers per channel. */
+enum { MEAN, INVSTD, SCALE, BIAS, DSCALE, DBIAS, FACTOR_DX, FACTOR_X, FACTOR_1, N_CHANNEL };
+
+/* (x - mean) * invstd * scale + bias, whose sign is the ReLU's mask. */
+static CudnnObject normalised(ConvBuilder *b, CudnnObject x, const CudnnObject *channel) {
+  static const cudnnPointwiseMode_t mode[] = {
+      [MEAN] = CUDNN_POINTWISE_SUB,
+      [INVSTD] = CUDNN_POINTWISE_MUL,
+      [SCALE] = CUDNN_POINTWISE_MUL,
+      [BIAS] = CUDNN_POINTWISE_ADD,
+  };
+  for (int i = MEAN; i <= BIAS; i++) {
+    CudnnObject next = conv_between(b);
+    pointwise(b, mode[i], x, channel[i], next);
+    x = next;
+  }
+  return x;
+}
+
+/* The sums over dx, and the factors with which its normalisation's gradient follows from them. */
+static void gradient_sums(ConvBuilder *b, CudnnObject x, CudnnObject dx,
+                          const CudnnObject *channel) {
+  static const cudnnBackendAttributeName_t name[N_CHANNEL] = {
+      [MEAN] = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC,
+      [INVSTD] = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC,
+      [SCALE] = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC,
+      [DSCALE] = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC,
+      [DBIAS] = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC,
+      [FACTOR_DX] = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC,
+      [FACTOR_X] = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC,
+      [FACTOR_1] = CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS,
+  };
+  Draft *d = b->draft;
+  cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+  CudnnObject object = draft_new(d, CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
+  draft_set(d, object, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1,
+            &precision);
+  draft_set_object(d, object, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, x);
+  draft_set_object(d, object, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, dx);
+  for (int i = 0; i < N_CHANNEL; i++)
+    if (i != BIAS)
+      draft_set_object(d, object, name[i], channel[i]);
+  conv_operation(b, object, "sums of a normalisation's gradient");
+}
+
+static CudnnObject sum_of(ConvBuilder *b, CudnnObject x, CudnnObject y) {
+  CudnnObject sum = conv_between(b);
+  pointwise(b, CUDNN_POINTWISE_ADD, x, y, sum);
+  return sum;
+}
+
+static void dgrad_bn(ConvBuilder *b, bool has_shortcut, bool adds) {
+  CudnnObject dy = conv_y(b), w = conv_w(b), x = conv_x(b), channel[N_CHANNEL];
+  for (int i = MEAN; i <= BIAS; i++)
+    channel[i] = conv_vector(b, b->op->c, CUDNN_DATA_FLOAT);
+  CudnnObject shortcut = has_shortcut ? conv_x(b) : NULL, dz = adds ? conv_x(b) : NULL;
+  CudnnObject dx = conv_x(b), gradient = conv_between(b);
+  for (int i = DSCALE; i < N_CHANNEL; i++)
+    channel[i] = conv_vector(b, b->op->c, CUDNN_DATA_FLOAT);
+  conv_backward_data(b, dy, w, gradient);
+  if (adds)
+    gradient = sum_of(b, gradient, dz);
+  CudnnObject masked_by = normalised(b, x, channel);
+  if (has_shortcut)
+    masked_by = sum_of(b, masked_by, shortcut);
+  pointwise(b, CUDNN_POINTWISE_RELU_BWD, gradient, masked_by, dx);
+  gradient_sums(b, x, dx, channel);
+}
+
+void conv_build_dgrad_bn(ConvBuilder *b) {
+  dgrad_bn(b, false, false);
+}
+
+void conv_build_dgrad_bn_add(ConvBuilder *b) {
+  dgrad_bn(b, false, true);
+}
+
+void conv_build_dgrad_bn_short(ConvBuilder *b) {
+  dgrad_bn(b, true, true);
+}

@@ -1,0 +1,49 @@
+/* cuDNN's graph API through a table of its functions, for ampcc and for libamprt_cuda: neither is
+ * linked with cuDNN, so that both start where it is missing. */
+#ifndef AMPCC_CODEGEN_CUDNN_CUDNN_API_H
+#define AMPCC_CODEGEN_CUDNN_CUDNN_API_H
+
+#include <cudnn_backend.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef cudnnBackendDescriptor_t CudnnObject;
+
+typedef struct CudnnApi {
+#define CUDNN(result, name, arguments) result(*name) arguments;
+#include "codegen/cudnn/cudnn_api.def"
+} CudnnApi;
+
+/* Fills the table from what dlopen gave. NULL, or the name of the first function that is not there.
+ */
+const char *cudnn_bind(CudnnApi *api, void *library);
+
+/* Objects under construction. After the first call that fails nothing more is done: `error` then
+ * says which and why, on one line. What was made is destroyed together at the end. */
+enum { DRAFT_MOST = 384 };
+
+typedef struct Draft {
+  const CudnnApi *api;
+  CudnnObject made[DRAFT_MOST];
+  int n_made;
+  bool failed;
+  char error[300];
+} Draft;
+
+CudnnObject draft_new(Draft *draft, cudnnBackendDescriptorType_t type);
+void draft_set(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
+               cudnnBackendAttributeType_t type, int64_t count, const void *from);
+void draft_set_object(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
+                      CudnnObject part);
+void draft_set_int(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
+                   int64_t value);
+/* After the last attribute. `what` names the object in the error. */
+void draft_finish(Draft *draft, CudnnObject object, const char *what);
+/* Notes a failure once; `status` of cuDNN, its own message follows. */
+void draft_fail(Draft *draft, const char *what, cudnnStatus_t status);
+/* Takes an object out of the draft: it is the caller's to destroy. */
+CudnnObject draft_keep(Draft *draft, CudnnObject object);
+void draft_end(Draft *draft);
+
+#endif

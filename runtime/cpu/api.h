@@ -1,0 +1,40 @@
+/* oneDNN 2.5 to 3.x behind one face: descriptors, primitives and one stream on the CPU. All
+ * functions return false after dnn_fail has kept the reason. Internal to libamprt_dnn. */
+#ifndef AMPCC_RUNTIME_CPU_API_H
+#define AMPCC_RUNTIME_CPU_API_H
+
+#include "runtime/cpu/dnn_rt.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t Md; /* an owned pointer */
+typedef const_dnnl_memory_desc_t MdRef;
+#define md_ref(md) (md)
+#else
+typedef dnnl_memory_desc_t Md;
+typedef const dnnl_memory_desc_t *MdRef;
+#define md_ref(md) (&(md))
+#endif
+
+/* Creates engine and stream once. */
+bool api_start(void);
+void api_stop(void);
+bool dnn_fail(const char *what, dnnl_status_t status); /* always false */
+const char *dnn_reason(void);
+
+bool md_make(Md *md, int rank, const dnnl_dims_t dim, dnnl_data_type_t type, dnnl_format_tag_t tag);
+bool md_of_pd(Md *md, const_dnnl_primitive_desc_t pd, dnnl_query_t what);
+void md_drop(Md *md);
+int64_t md_bytes(MdRef md);
+bool md_same(MdRef a, MdRef b);
+
+/* x, w, y: memory of activations in, filter, activations out; scratch in the caller's memory. */
+bool pd_conv(dnnl_primitive_desc_t *pd, const DnnOp *op, MdRef x, MdRef w, MdRef y);
+bool pd_reorder(dnnl_primitive_desc_t *pd, MdRef from, MdRef to);
+bool prim_make(dnnl_primitive_t *prim, const_dnnl_primitive_desc_t pd);
+bool mem_make(dnnl_memory_t *mem, MdRef md, void *at);
+bool prim_run(const_dnnl_primitive_t prim, int n_args, const dnnl_exec_arg_t *arg);
+
+#endif

@@ -1,0 +1,44 @@
+#include "codegen/cudnn/api.h"
+#include "runtime/cuda/inner.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+static CudnnApi cudnn;
+static CublasLtApi cublaslt;
+static bool have_cudnn, have_cublaslt;
+
+/* By its version's name: unversioned ones are for those who build. */
+static void *open_library(const char *file, char *why, size_t size) {
+  void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  const char *text = library ? "" : dlerror();
+  if (!library)
+    snprintf(why, size, "%.200s (LD_LIBRARY_PATH can name its folder)", text ? text : file);
+  return library;
+}
+
+const CudnnApi *cuda_rt_cudnn(char *why, size_t size) {
+  void *library = have_cudnn ? NULL : open_library("libcudnn_graph.so.9", why, size);
+  const char *missing = library ? cudnn_bind(&cudnn, library) : NULL;
+  if (missing)
+    snprintf(why, size, "libcudnn_graph.so.9 has no %s", missing);
+  have_cudnn = have_cudnn || (library && !missing);
+  return have_cudnn ? &cudnn : NULL;
+}
+
+static const char *bind_cublaslt(void *library) {
+  static const ApiEntry entry[] = {
+#define CUBLASLT(result, name, arguments) {#name, offsetof(CublasLtApi, name)},
+#include "runtime/cuda/cublaslt_api.def"
+  };
+  return api_bind(&cublaslt, library, entry, sizeof entry / sizeof *entry);
+}
+
+const CublasLtApi *cuda_rt_cublaslt(char *why, size_t size) {
+  void *library = have_cublaslt ? NULL : open_library("libcublasLt.so.13", why, size);
+  const char *missing = library ? bind_cublaslt(library) : NULL;
+  if (missing)
+    snprintf(why, size, "libcublasLt.so.13 has no %s", missing);
+  have_cublaslt = have_cublaslt || (library && !missing);
+  return have_cublaslt ? &cublaslt : NULL;
+}

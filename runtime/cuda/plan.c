@@ -1,0 +1,269 @@
+/* Plans of cuDNN: the compiler's, if this cuDNN and this device take them, else made anew.
+ *
+ * A plan may want more workspace here than the compiler reserved for it in the arena: cuDNN asks
+ * the GPU that is there, its clocks too. It runs all the same, as another plan might give other
+ * bits: one allocation beside the arena serves all such plans, which run one after the other. */
+#include "runtime/cuda/inner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Loaded {
+  const CudaPlan *plan;
+  CudnnObject object;
+  bool spares; /* its workspace is `spare`: the planned one is too small */
+} Loaded;
+
+static const CudnnApi *api;
+static cudnnHandle_t handle;
+static CudnnObject device; /* as cuDNN sees it, for planning */
+static char profile[4096]; /* the same as text */
+static Loaded *loaded;
+static int n_loaded, n_anew, n_spares;
+static char why_anew[300]; /* the first one's reason */
+static void *spare;
+static int64_t spare_bytes; /* what the neediest of them wants */
+
+static Loaded *find_loaded(const CudaPlan *plan) {
+  for (int i = 0; i < n_loaded; i++)
+    if (loaded[i].plan == plan)
+      return &loaded[i];
+  return NULL;
+}
+
+/* From text; through the handle, for running. NULL with the reason in `why`. */
+static CudnnObject load(const char *json, size_t bytes, char *why, size_t size) {
+  Draft draft = {.api = api};
+  CudnnObject plan = draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+            (int64_t)bytes, json);
+  draft_finish(&draft, plan, "plan");
+  if (!draft.failed)
+    draft_keep(&draft, plan);
+  snprintf(why, size, "%s", draft.error);
+  draft_end(&draft);
+  return draft.failed ? NULL : plan;
+}
+
+int64_t cuda_rt_plan_workspace(CudnnObject plan) {
+  int64_t bytes = INT64_MAX, n = 0;
+  api->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+                                &n, &bytes);
+  return bytes;
+}
+
+/* The text with another object in the place of that of this name; NULL with the reason in `why`. */
+static char *replaced(const char *json, size_t bytes, const char *name, const char *with, char *why,
+                      size_t size) {
+  size_t from, past, length = strlen(with);
+  if (!conv_json_object(json, bytes, name, &from, &past))
+    return snprintf(why, size, "it is damaged"), NULL;
+  char *text = malloc(bytes - (past - from) + length + 1);
+  if (!text)
+    return snprintf(why, size, "no memory for it"), NULL;
+  memcpy(text, json, from);
+  memcpy(text + from, with, length);
+  memcpy(text + from + length, json + past, bytes - past);
+  text[bytes - (past - from) + length] = '\0';
+  return text;
+}
+
+/* cuDNN compares the device that a plan was made for with the one that is here, driver and all,
+ * although plans depend on the capability alone (cudnn-aot.md 3.2): this one takes its place. */
+CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *why, size_t size) {
+  char *text = replaced(plan->json, plan->json_bytes, "GPUProfile", profile, why, size);
+  if (text && engine) {
+    char *own = text;
+    text = replaced(own, strlen(own), "engine", engine, why, size);
+    free(own);
+  }
+  CudnnObject object = text ? load(text, strlen(text), why, size) : NULL;
+  free(text);
+  return object;
+}
+
+/* Made and read back, so that it runs as one from the compiler does. */
+static CudnnObject reload(const ConvPlan *made, char *why, size_t size) {
+  int64_t bytes = conv_plan_json(api, made->object, NULL, 0);
+  char *text = bytes > 0 ? malloc((size_t)bytes + 1) : NULL;
+  CudnnObject object = NULL;
+  if (!text || conv_plan_json(api, made->object, text, bytes) != bytes)
+    snprintf(why, size, "its text cannot be had");
+  else
+    object = load(text, (size_t)bytes, why, size);
+  free(text);
+  return object;
+}
+
+static CudnnObject make_anew(const CudaPlan *plan, char *why, size_t size) {
+  ConvPlan made;
+  ConvOp op;
+  if (!cuda_rt_cublaslt(why, size)) /* cuDNN's heuristics abort without it */
+    return NULL;
+  if (!conv_key_parse(plan->key, &op))
+    return snprintf(why, size, "its key is damaged"), NULL;
+  if (!conv_plan_within(api, &op, device, (int64_t)plan->workspace_bytes, &made, why, size))
+    return NULL;
+  CudnnObject object = reload(&made, why, size);
+  conv_plan_free(api, &made);
+  return object;
+}
+
+static int open_plan(const CudaPlan *plan, bool strict) {
+  char refused[300] = "", why[300] = "";
+  const CudaFound *found = &cuda_rt_found;
+  Loaded *to = &loaded[n_loaded];
+  *to = (Loaded){.plan = plan};
+  if (found->capability == found->part->capability)
+    to->object = cuda_rt_plan_load(plan, NULL, refused, sizeof refused);
+  else
+    snprintf(refused, sizeof refused, "made for compute capability %d.%d, this is %d.%d",
+             found->part->capability / 10, found->part->capability % 10, found->capability / 10,
+             found->capability % 10);
+  if (!to->object && strict)
+    return cuda_rt_fail("cuDNN refuses the plan of %s (%s), and --strict-plans was given",
+                        plan->key, refused);
+  if (!to->object) {
+    if (!n_anew++)
+      snprintf(why_anew, sizeof why_anew, "%s", refused);
+    to->object = make_anew(plan, why, sizeof why);
+  }
+  if (!to->object)
+    return cuda_rt_fail("cuDNN refuses the plan of %s (%s) and has no other (%s)", plan->key,
+                        refused, why);
+  n_loaded++;
+  int64_t workspace = cuda_rt_plan_workspace(to->object);
+  if (workspace == INT64_MAX)
+    return cuda_rt_fail("cuDNN does not say how much workspace %s wants", plan->key);
+  to->spares = workspace > (int64_t)plan->workspace_bytes;
+  n_spares += to->spares;
+  if (to->spares && workspace > spare_bytes)
+    spare_bytes = workspace;
+  return 0;
+}
+
+static int open_spare(void) {
+  size_t free_bytes = 0, all = 0;
+  if (!n_spares)
+    return 0;
+  if (CUDA(cudaMemGetInfo, &free_bytes, &all))
+    return -1;
+  if ((uint64_t)spare_bytes > free_bytes)
+    return cuda_rt_fail("plans of cuDNN want %.1f MB of workspace on %s, more than was planned, of "
+                        "its memory %.1f MB are free: end other programs, or compile with "
+                        "--max-memory or a smaller --batch-size",
+                        (double)spare_bytes / 1e6, cuda_rt_found.device, (double)free_bytes / 1e6);
+  if (CUDA(cudaMalloc, &spare, (size_t)spare_bytes))
+    return -1;
+  fprintf(stderr,
+          "%d of %d plans of cuDNN want more workspace on this machine than was planned: "
+          "%.1f MB were added for them\n",
+          n_spares, n_loaded, (double)spare_bytes / 1e6);
+  return 0;
+}
+
+/* Calls open_plan for every plan, once, or only counts launches of plans. */
+static int each_plan(bool opens, bool strict) {
+  const CudaPart *part = cuda_rt_found.part;
+  int n = 0;
+  for (int g = 0; g < part->n_graphs; g++)
+    for (int i = 0; i < part->graph[g].n_launches; i++) {
+      const CudaLaunch *launch = &part->graph[g].launch[i];
+      if (launch->kind != CUDA_PLAN)
+        continue;
+      n++;
+      if (opens && !find_loaded(launch->plan) && open_plan(launch->plan, strict))
+        return -1;
+    }
+  return n;
+}
+
+static int open_cudnn(cudaStream_t stream) {
+  char why[300] = "";
+  api = cuda_rt_cudnn(why, sizeof why);
+  if (!api)
+    return cuda_rt_fail("%s", why);
+  cudnnStatus_t status = api->cudnnCreate(&handle);
+  if (status == CUDNN_STATUS_SUCCESS)
+    status = api->cudnnSetStream(handle, stream);
+  if (status != CUDNN_STATUS_SUCCESS)
+    return cuda_rt_fail("cuDNN does not start: %s", api->cudnnGetErrorString(status));
+  device = conv_device(api, NULL, 0, why, sizeof why);
+  int64_t bytes = device ? conv_device_json(api, device, profile, sizeof profile - 1) : -1;
+  if (bytes < 0 || bytes >= (int64_t)sizeof profile)
+    return cuda_rt_fail("cuDNN does not describe the GPU: %s", why);
+  return 0;
+}
+
+int cuda_rt_plans_open(cudaStream_t stream, bool strict) {
+  int n = each_plan(false, strict);
+  if (!n)
+    return 0;
+  loaded = calloc((size_t)n, sizeof *loaded);
+  if (!loaded)
+    return cuda_rt_fail("no memory for the plans");
+  if (open_cudnn(stream) || each_plan(true, strict) < 0 || open_spare())
+    return -1;
+  if (n_anew)
+    fprintf(stderr, "%d of %d plans of cuDNN were made anew for this machine: %s\n", n_anew,
+            n_loaded, why_anew);
+  return 0;
+}
+
+void cuda_rt_plans_close(void) {
+  for (int i = 0; i < n_loaded; i++)
+    api->cudnnBackendDestroyDescriptor(loaded[i].object);
+  if (device)
+    api->cudnnBackendDestroyDescriptor(device);
+  if (handle)
+    api->cudnnDestroy(handle);
+  if (spare)
+    cudaFree(spare);
+  free(loaded);
+  loaded = NULL;
+  spare = NULL;
+  spare_bytes = 0;
+  device = NULL;
+  handle = NULL;
+  n_loaded = n_anew = n_spares = 0;
+}
+
+CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch, void *workspace) {
+  Draft draft = {.api = api};
+  const CudaPlan *plan = launch->plan;
+  void *at[CUDA_MAX_OPERANDS];
+  if (!workspace)
+    workspace = find_loaded(plan)->spares ? spare : cuda_rt_at(CUDA_ARENA, launch->workspace);
+  for (int i = 0; i < plan->n_operands; i++)
+    at[i] = cuda_rt_at(launch->operand[i].block, launch->operand[i].at);
+  CudnnObject pack = draft_new(&draft, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, plan->n_operands,
+            plan->uid);
+  draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+            plan->n_operands, at);
+  draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+  draft_finish(&draft, pack, "operands");
+  if (!draft.failed)
+    draft_keep(&draft, pack);
+  else
+    cuda_rt_fail("cuDNN: %s: %s", plan->key, draft.error);
+  draft_end(&draft);
+  return draft.failed ? NULL : pack;
+}
+
+const char *cuda_rt_plan_execute(CudnnObject plan, CudnnObject pack) {
+  cudnnStatus_t status = api->cudnnBackendExecute(handle, plan, pack);
+  return status == CUDNN_STATUS_SUCCESS ? NULL : api->cudnnGetErrorString(status);
+}
+
+int cuda_rt_plan_run(const CudaPlan *plan, CudnnObject pack) {
+  const char *why = cuda_rt_plan_execute(find_loaded(plan)->object, pack);
+  return why ? cuda_rt_fail("cuDNN failed in %s: %s", plan->key, why) : 0;
+}
+
+void cuda_rt_cudnn_free(CudnnObject object) {
+  if (object)
+    api->cudnnBackendDestroyDescriptor(object);
+}

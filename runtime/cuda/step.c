@@ -1,0 +1,218 @@
+/* Whole graphs, started without waiting.
+ *
+ *   host      fills one of two pinned buffers, then goes on
+ *   copies    pinned -> staging, while the run before still computes
+ *   stream    staging -> ports | the graph: kernels, scalars -> kept | kept -> pinned ring
+ *             (bytes of images by a kernel, all else as it is)
+ *
+ * A graph runs launch by launch the first time, as libraries may allocate then; the second time it
+ * is captured, from then on it is one CUDA graph. */
+#include "runtime/cuda/inner.h"
+#include "runtime/core/machine.h"
+
+#include <string.h>
+
+enum { MOST_GRAPHS = 8, BUFFERS = 2 };
+
+typedef struct Watched {
+  CudaPlace place;
+  uint32_t bytes;
+} Watched;
+
+static cudaStream_t stream, copies;
+static unsigned char *pinned[BUFFERS];          /* batches on their way in */
+static cudaEvent_t copied[BUFFERS], taken;      /* pinned is free again; staging is */
+static unsigned char *ring;                     /* AMPRT_AHEAD runs' scalars */
+static cudaEvent_t ended[AMPRT_AHEAD];          /* when they are there */
+static uint64_t n_started, n_kept, n_collected; /* runs of any graph; of graph 0: ended, fetched */
+static cudaGraphExec_t captured[MOST_GRAPHS];
+static int n_runs[MOST_GRAPHS];
+static Watched watched[AMPRT_MAX_WATCHED];
+static int n_watched;
+
+static const AmprtGraph *graph_at(int graph) {
+  return &cuda_rt_found.program->graph[graph];
+}
+
+static int make_event(cudaEvent_t *event) {
+  return CUDA(cudaEventCreateWithFlags, event, cudaEventDisableTiming);
+}
+
+static int make_pinned(unsigned char **to, uint64_t bytes) {
+  void *made = NULL;
+  CUDA(cudaMallocHost, &made, bytes);
+  *to = made;
+  return made ? 0 : -1;
+}
+
+int cuda_rt_steps_open(cudaStream_t compute) {
+  const AmprtProgram *program = cuda_rt_found.program;
+  uint64_t staging = 1;
+  if (program->n_graphs > MOST_GRAPHS)
+    return cuda_rt_fail("this program is damaged: %d graphs", program->n_graphs);
+  for (int i = 0; i < program->n_graphs; i++)
+    if (cuda_rt_staging_bytes(graph_at(i)) > staging)
+      staging = cuda_rt_staging_bytes(graph_at(i));
+  stream = compute;
+  CUDA(cudaStreamCreateWithFlags, &copies, cudaStreamNonBlocking);
+  for (int i = 0; i < BUFFERS; i++) {
+    make_pinned(&pinned[i], staging);
+    make_event(&copied[i]);
+  }
+  make_event(&taken);
+  make_pinned(&ring, AMPRT_AHEAD * CUDA_KEPT_BYTES);
+  for (int i = 0; i < AMPRT_AHEAD; i++)
+    make_event(&ended[i]);
+  return cuda_rt_failed() ? -1 : 0;
+}
+
+static void free_event(cudaEvent_t *event) {
+  if (*event)
+    cudaEventDestroy(*event);
+  *event = NULL;
+}
+
+static void free_pinned(unsigned char **at) {
+  if (*at)
+    cudaFreeHost(*at);
+  *at = NULL;
+}
+
+void cuda_rt_steps_close(void) {
+  for (int i = 0; i < MOST_GRAPHS; i++) {
+    if (captured[i])
+      cudaGraphExecDestroy(captured[i]);
+    captured[i] = NULL;
+    n_runs[i] = 0;
+  }
+  for (int i = 0; i < BUFFERS; i++) {
+    free_pinned(&pinned[i]);
+    free_event(&copied[i]);
+  }
+  for (int i = 0; i < AMPRT_AHEAD; i++)
+    free_event(&ended[i]);
+  free_event(&taken);
+  free_pinned(&ring);
+  if (copies)
+    cudaStreamDestroy(copies);
+  copies = NULL;
+  n_started = n_kept = n_collected = 0;
+  n_watched = 0;
+}
+
+/* Batch -> pinned -> staging. */
+static void send(unsigned char *buffer, uint64_t at, const void *data, uint64_t bytes) {
+  if (cuda_rt_failed())
+    return;
+  memcpy(buffer + at, data, bytes);
+  CUDA(cudaMemcpyAsync, cuda_rt_staging() + at, buffer + at, bytes, cudaMemcpyHostToDevice, copies);
+}
+
+static void send_input(unsigned char *buffer, uint64_t at, const AmprtPort *port,
+                       const AmprtInput *input) {
+  if (input->scaling) {
+    send(buffer, at, input->data, (uint64_t)amprt_port_elements(port));
+    send(buffer, at + cuda_rt_scaling_at(port), input->scaling, cuda_rt_scaling_bytes());
+  } else if (input->data) {
+    send(buffer, at, input->data, cuda_rt_port_bytes(port));
+  }
+}
+
+/* Staging -> port. */
+static void take_input(int graph, uint64_t at, const AmprtPort *port, const AmprtInput *input) {
+  const unsigned char *from = cuda_rt_staging() + at;
+  if (input->scaling)
+    cuda_rt_launch_pixels(
+        graph, from, (const AmprtScaling *)(const void *)(from + cuda_rt_scaling_at(port)), stream);
+  else
+    CUDA(cudaMemcpyAsync, cuda_rt_at(port->in_state ? CUDA_STATE : CUDA_ARENA, port->at), from,
+         cuda_rt_port_bytes(port), cudaMemcpyDeviceToDevice, stream);
+}
+
+static int bring_inputs(int graph, const AmprtInput *inputs) {
+  const AmprtGraph *g = graph_at(graph);
+  int buffer = (int)(n_started % BUFFERS);
+  uint64_t at = 0;
+  CUDA(cudaEventSynchronize, copied[buffer]);
+  CUDA(cudaStreamWaitEvent, copies, taken, 0);
+  for (int i = 0; i < g->n_inputs; i++) {
+    send_input(pinned[buffer], at, &g->input[i], &inputs[i]);
+    at = cuda_rt_staging_next(at, &g->input[i]);
+  }
+  CUDA(cudaEventRecord, copied[buffer], copies);
+  CUDA(cudaStreamWaitEvent, stream, copied[buffer], 0);
+  at = 0;
+  for (int i = 0; i < g->n_inputs; i++) {
+    take_input(graph, at, &g->input[i], &inputs[i]);
+    at = cuda_rt_staging_next(at, &g->input[i]);
+  }
+  return CUDA(cudaEventRecord, taken, stream);
+}
+
+/* What is captured. */
+static int run_body(int graph) {
+  cuda_rt_launch(graph, 0, cuda_rt_found.part->graph[graph].n_launches, stream);
+  for (int i = 0; i < n_watched && graph == 0; i++)
+    CUDA(cudaMemcpyAsync, cuda_rt_kept() + 8 * i,
+         cuda_rt_at(watched[i].place.block, watched[i].place.at), watched[i].bytes,
+         cudaMemcpyDeviceToDevice, stream);
+  return cuda_rt_failed() ? -1 : 0;
+}
+
+static int capture(int graph) {
+  cudaGraph_t made = NULL;
+  if (CUDA(cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal))
+    return -1;
+  run_body(graph);
+  cudaError_t status = cudaStreamEndCapture(stream, &made); /* also after a failure */
+  cuda_rt_status(status, "cudaStreamEndCapture");
+  CUDA(cudaGraphInstantiate, &captured[graph], made, 0);
+  if (made)
+    cudaGraphDestroy(made);
+  return cuda_rt_failed() ? -1 : 0;
+}
+
+static int run_graph(int graph) {
+  if (n_runs[graph]++ == 0)
+    return run_body(graph);
+  if (!captured[graph] && capture(graph))
+    return -1;
+  return CUDA(cudaGraphLaunch, captured[graph], stream);
+}
+
+static int keep_scalars(void) {
+  int slot = (int)(n_kept % AMPRT_AHEAD);
+  if (n_kept - n_collected == AMPRT_AHEAD)
+    return cuda_rt_fail("more than %d steps were started and not collected", AMPRT_AHEAD);
+  CUDA(cudaMemcpyAsync, ring + slot * CUDA_KEPT_BYTES, cuda_rt_kept(), CUDA_KEPT_BYTES,
+       cudaMemcpyDeviceToHost, stream);
+  n_kept++;
+  return CUDA(cudaEventRecord, ended[slot], stream);
+}
+
+int cuda_rt_start(int graph, const AmprtInput *inputs) {
+  if (bring_inputs(graph, inputs) || run_graph(graph))
+    return -1;
+  n_started++;
+  return graph == 0 && n_watched ? keep_scalars() : 0;
+}
+
+int cuda_rt_watch(const AmprtBlock *block, const uint64_t *at, const uint32_t *bytes, int n) {
+  if (cuda_rt_failed() || n > AMPRT_MAX_WATCHED || captured[0])
+    return cuda_rt_fail("scalars are named before the first step, at most %d", AMPRT_MAX_WATCHED);
+  for (int i = 0; i < n; i++)
+    watched[i] = (Watched){{at[i], block[i] == AMPRT_STATE ? CUDA_STATE : CUDA_ARENA}, bytes[i]};
+  n_watched = n;
+  return 0;
+}
+
+int cuda_rt_collect(void *to) {
+  int slot = (int)(n_collected % AMPRT_AHEAD);
+  if (n_collected == n_kept)
+    return cuda_rt_fail("no step is left to collect");
+  if (CUDA(cudaEventSynchronize, ended[slot]))
+    return -1;
+  memcpy(to, ring + slot * CUDA_KEPT_BYTES, 8 * (size_t)n_watched);
+  n_collected++;
+  return 0;
+}

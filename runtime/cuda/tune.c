@@ -1,0 +1,314 @@
+/* --tune: the candidates that the compiler stored with each plan, timed on this GPU. They run in
+ * the program's own memory, filled with numbers like those of a training: a GPU is slower on them
+ * than on zeros. Each is a small graph of runs, as plans are in a step; those of one plan take
+ * turns. */
+#include "runtime/cuda/inner.h"
+#include "runtime/base/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS = 8, ROUNDS = 5, MOST = 32 };
+
+typedef struct Candidate {
+  const char *engine;
+  CudnnObject plan, pack;
+  cudaGraphExec_t graph; /* RUNS of it */
+  float us[ROUNDS], median;
+} Candidate;
+
+typedef struct Tuner {
+  cudaStream_t stream;
+  cudaEvent_t from, to;
+  uint64_t room; /* bytes that workspaces may take */
+  void *scratch;
+  uint64_t scratch_bytes;
+  double before, after; /* microseconds a step */
+  AmprtText text;
+  bool quiet;
+} Tuner;
+
+/* ---- memory ---- */
+
+/* Random bits, but bit 14 of each half clear: as f32, f16 and bf16 finite and less than 2. */
+static void fill_memory(cudaStream_t stream) {
+  enum { WORDS = 1 << 18 };
+  unsigned char *base = cuda_rt_at(CUDA_STATE, 0);
+  uint64_t bytes = (uint64_t)(cuda_rt_at(CUDA_CONSTANT, 0) - base), filled = 4 * WORDS;
+  uint32_t *word = malloc(4 * WORDS), bits = 1;
+  if (!word) {
+    cuda_rt_fail("no memory to tune with");
+    return;
+  }
+  for (int i = 0; i < WORDS; i++) {
+    bits ^= bits << 13;
+    bits ^= bits >> 17;
+    bits ^= bits << 5;
+    word[i] = bits & 0xbfffbfff;
+  }
+  filled = filled < bytes ? filled : bytes;
+  CUDA(cudaMemcpyAsync, base, word, filled, cudaMemcpyHostToDevice, stream);
+  for (uint64_t more; filled < bytes; filled += more) {
+    more = filled < bytes - filled ? filled : bytes - filled;
+    CUDA(cudaMemcpyAsync, base + filled, base, more, cudaMemcpyDeviceToDevice, stream);
+  }
+  CUDA(cudaStreamSynchronize, stream);
+  free(word);
+}
+
+static int make_scratch(Tuner *t, uint64_t bytes) {
+  if (bytes <= t->scratch_bytes)
+    return 0;
+  if (t->scratch)
+    cudaFree(t->scratch);
+  t->scratch = NULL;
+  t->scratch_bytes = bytes;
+  return CUDA(cudaMalloc, &t->scratch, bytes);
+}
+
+/* ---- candidates ---- */
+
+static void candidate_close(Candidate *c) {
+  if (c->graph)
+    cudaGraphExecDestroy(c->graph);
+  cuda_rt_cudnn_free(c->pack);
+  cuda_rt_cudnn_free(c->plan);
+  *c = (Candidate){0};
+}
+
+/* Those that cuDNN takes and that there is memory for; *workspace: what the largest of them needs.
+ * `why`: the last one's reason that is none of them. */
+static int candidates_load(const Tuner *t, const CudaPlan *plan, Candidate *out,
+                           uint64_t *workspace, char *why, size_t size) {
+  int n = 0;
+  for (int i = 0; i < plan->n_candidates && n < MOST; i++) {
+    Candidate c = {.engine = plan->candidate[i]};
+    c.plan = cuda_rt_plan_load(plan, c.engine, why, size);
+    uint64_t bytes = c.plan ? (uint64_t)cuda_rt_plan_workspace(c.plan) : 0;
+    if (bytes > t->room) {
+      snprintf(why, size, "it needs %.0f MB of workspace", (double)bytes / 1e6);
+      candidate_close(&c);
+    }
+    if (!c.plan)
+      continue;
+    *workspace = bytes > *workspace ? bytes : *workspace;
+    out[n++] = c;
+  }
+  return n;
+}
+
+/* False with the reason in `why`: the plan is none for a step, which is captured too. */
+static bool candidate_capture(const Tuner *t, Candidate *c, char *why, size_t size) {
+  cudaGraph_t made = NULL;
+  const char *failure = NULL;
+  if (CUDA(cudaStreamBeginCapture, t->stream, cudaStreamCaptureModeThreadLocal))
+    return false;
+  for (int i = 0; i < RUNS && !failure; i++)
+    failure = cuda_rt_plan_execute(c->plan, c->pack);
+  cudaError_t status = cudaStreamEndCapture(t->stream, &made); /* also after a failure */
+  if (!failure && status != cudaSuccess)
+    failure = cudaGetErrorString(status);
+  if (failure)
+    snprintf(why, size, "captured: %s", failure);
+  else
+    CUDA(cudaGraphInstantiate, &c->graph, made, 0);
+  if (made)
+    cudaGraphDestroy(made);
+  return c->graph != NULL;
+}
+
+/* Once as it is, as libraries may allocate then; then captured. */
+static bool candidate_open(const Tuner *t, const CudaLaunch *launch, Candidate *c, char *why,
+                           size_t size) {
+  c->pack = cuda_rt_plan_pack(launch, t->scratch);
+  const char *failure = c->pack ? cuda_rt_plan_execute(c->plan, c->pack) : "no operands";
+  if (failure)
+    snprintf(why, size, "%s", failure);
+  return !failure && !CUDA(cudaStreamSynchronize, t->stream) && candidate_capture(t, c, why, size);
+}
+
+/* While the first graph runs the second is on its way: the GPU waits for nothing in between. */
+static void candidate_time(const Tuner *t, Candidate *c, int round) {
+  float ms = 0;
+  CUDA(cudaGraphLaunch, c->graph, t->stream);
+  CUDA(cudaEventRecord, t->from, t->stream);
+  CUDA(cudaGraphLaunch, c->graph, t->stream);
+  CUDA(cudaEventRecord, t->to, t->stream);
+  CUDA(cudaEventSynchronize, t->to);
+  CUDA(cudaEventElapsedTime, &ms, t->from, t->to);
+  c->us[round] = ms * 1e3f / RUNS;
+}
+
+static int by_number(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return (x > y) - (x < y);
+}
+
+/* Fastest first; of equal ones the compiler's favourite. */
+static void sort(Candidate *c, int n) {
+  for (int i = 1; i < n; i++)
+    for (int j = i; j > 0 && c[j].median < c[j - 1].median; j--) {
+      Candidate other = c[j];
+      c[j] = c[j - 1];
+      c[j - 1] = other;
+    }
+}
+
+static void candidates_time(const Tuner *t, Candidate *c, int n) {
+  for (int round = 0; round < ROUNDS; round++)
+    for (int i = 0; i < n; i++)
+      candidate_time(t, &c[i], round);
+  for (int i = 0; i < n; i++) {
+    qsort(c[i].us, ROUNDS, sizeof *c[i].us, by_number);
+    c[i].median = c[i].us[ROUNDS / 2];
+  }
+}
+
+/* ---- plans ---- */
+
+static int uses_in_step(const CudaPlan *plan) {
+  const CudaGraph *step = &cuda_rt_found.part->graph[0];
+  int n = 0;
+  for (int i = 0; i < step->n_launches; i++)
+    n += step->launch[i].kind == CUDA_PLAN && step->launch[i].plan == plan;
+  return n;
+}
+
+static float as_compiled(const CudaPlan *plan, const Candidate *c, int n) {
+  size_t from, past;
+  if (conv_json_object(plan->json, plan->json_bytes, "engine", &from, &past))
+    for (int i = 0; i < n; i++)
+      if (strlen(c[i].engine) == past - from &&
+          !memcmp(c[i].engine, plan->json + from, past - from))
+        return c[i].median;
+  return c[0].median;
+}
+
+static void print_row(const CudaPlan *plan, const Candidate *c, int n, const char *why) {
+  printf("%-64s %2d of %2d candidates", plan->key, n, plan->n_candidates);
+  if (n < plan->n_candidates)
+    printf(" (%s)", why);
+  if (n)
+    printf(", %.1f us as compiled, %.1f the fastest", (double)as_compiled(plan, c, n),
+           (double)c[0].median);
+  putchar('\n');
+  fflush(stdout);
+}
+
+static void report(Tuner *t, const CudaPlan *plan, const Candidate *c, int n, const char *why) {
+  if (!t->quiet)
+    print_row(plan, c, n, why);
+  if (!n)
+    return;
+  t->before += (double)as_compiled(plan, c, n) * uses_in_step(plan);
+  t->after += (double)c[0].median * uses_in_step(plan);
+  amprt_text_add(&t->text, "%s\n  ", t->text.data[t->text.size - 1] == ']' ? "," : "");
+  amprt_text_string(&t->text, plan->key);
+  amprt_text_add(&t->text, ": [");
+  for (int i = 0; i < n; i++)
+    amprt_text_add(&t->text, "%s\n    {\"microseconds\": %.2f, \"engine\": %s}", i ? "," : "",
+                   (double)c[i].median, c[i].engine);
+  amprt_text_add(&t->text, "]");
+}
+
+static void tune_plan(Tuner *t, const CudaLaunch *launch) {
+  Candidate c[MOST] = {0};
+  char why[300] = "";
+  uint64_t workspace = 1 << 20;
+  int n = candidates_load(t, launch->plan, c, &workspace, why, sizeof why), good = 0;
+  make_scratch(t, workspace);
+  for (int i = 0; i < n && !cuda_rt_failed(); i++) {
+    if (candidate_open(t, launch, &c[i], why, sizeof why)) {
+      Candidate open = c[i];
+      c[i] = (Candidate){0};
+      c[good++] = open;
+    } else {
+      candidate_close(&c[i]);
+    }
+  }
+  candidates_time(t, c, good);
+  sort(c, good);
+  if (!cuda_rt_failed())
+    report(t, launch->plan, c, good, why);
+  for (int i = 0; i < n; i++)
+    candidate_close(&c[i]);
+}
+
+/* Launches share plans: is this the first one of its own? */
+static bool is_first(int graph, int launch) {
+  const CudaGraph *g = cuda_rt_found.part->graph;
+  const CudaPlan *plan = g[graph].launch[launch].plan;
+  for (int i = 0; i <= graph; i++)
+    for (int k = 0; k < (i < graph ? g[i].n_launches : launch); k++)
+      if (g[i].launch[k].kind == CUDA_PLAN && g[i].launch[k].plan == plan)
+        return false;
+  return true;
+}
+
+static void tune_all(Tuner *t) {
+  const CudaPart *part = cuda_rt_found.part;
+  amprt_text_add(&t->text, "{\"ampcc_tuning\": 1,\n \"device\": ");
+  amprt_text_string(&t->text, cuda_rt_found.device);
+  amprt_text_add(&t->text, ", \"capability\": %d, \"cudnn\": %d,\n \"plans\": {", part->capability,
+                 part->cudnn_version);
+  for (int g = 0; g < part->n_graphs; g++)
+    for (int i = 0; i < part->graph[g].n_launches && !cuda_rt_failed(); i++)
+      if (part->graph[g].launch[i].kind == CUDA_PLAN && is_first(g, i))
+        tune_plan(t, &part->graph[g].launch[i]);
+  amprt_text_add(&t->text, "}}\n");
+  if (!cuda_rt_failed())
+    printf("convolutions of a step: %.3f ms as compiled, %.3f ms with the fastest\n",
+           t->before / 1e3, t->after / 1e3);
+}
+
+/* Candidates are text for one version of cuDNN, and worth timing on what they were made for. */
+static int refuse(void) {
+  const CudaFound *found = &cuda_rt_found;
+  char why[300] = "";
+  int need = found->part->cudnn_version, have;
+  if (!need)
+    return cuda_rt_fail("this program has no convolutions to tune");
+  const CudnnApi *api = cuda_rt_cudnn(why, sizeof why);
+  if (!api)
+    return cuda_rt_fail("%s", why);
+  have = (int)api->cudnnGetVersion();
+  if (have != need)
+    return cuda_rt_fail("this program's plans are for cuDNN %d.%d.%d, here is %d.%d.%d: compile it "
+                        "with this one to tune it",
+                        need / 10000, need % 10000 / 100, need % 100, have / 10000,
+                        have % 10000 / 100, have % 100);
+  if (found->capability != found->part->capability)
+    return cuda_rt_fail("%s has compute capability %d.%d, this part is for %d.%d: compile with "
+                        "--target=cuda:sm_%d to tune it",
+                        found->device, found->capability / 10, found->capability % 10,
+                        found->part->capability / 10, found->part->capability % 10,
+                        found->capability);
+  return 0;
+}
+
+char *cuda_rt_tune(cudaStream_t stream, bool quiet) {
+  enum { SPARE = 64 << 20 }; /* for what libraries allocate */
+  Tuner t = {.stream = stream, .quiet = quiet};
+  size_t all = 0, left = 0;
+  if (cuda_rt_failed() || refuse())
+    return NULL;
+  CUDA(cudaMemGetInfo, &left, &all);
+  t.room = left > SPARE ? left - SPARE : 0;
+  CUDA(cudaEventCreateWithFlags, &t.from, cudaEventDefault);
+  CUDA(cudaEventCreateWithFlags, &t.to, cudaEventDefault);
+  fill_memory(stream);
+  if (!cuda_rt_failed())
+    tune_all(&t);
+  if (t.text.failed)
+    cuda_rt_fail("no memory for what was timed");
+  if (t.from)
+    cudaEventDestroy(t.from);
+  if (t.to)
+    cudaEventDestroy(t.to);
+  if (t.scratch)
+    cudaFree(t.scratch);
+  if (!cuda_rt_failed())
+    return t.text.data;
+  amprt_text_free(&t.text);
+  return NULL;
+}

@@ -1,5 +1,5 @@
 /* ampcc-zoo: writes a model of the zoo as ModelDef, in binary or text form. */
-#include "frontend/pbtext.h"
+#include "frontend/import/pbtext.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
 #include "models/zoo.h"

@@ -1,6 +1,6 @@
 #include "models/builder.h"
 
-#include "frontend/pbtext.h"
+#include "frontend/import/pbtext.h"
 
 #include <stdarg.h>
 #include <string.h>

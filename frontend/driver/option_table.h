@@ -9,7 +9,7 @@
 #ifndef AMPCC_FRONTEND_OPTION_TABLE_H
 #define AMPCC_FRONTEND_OPTION_TABLE_H
 
-#include "frontend/import.h"
+#include "frontend/import/import.h"
 #include "ir/base/arena.h"
 
 typedef struct OptionInfo {

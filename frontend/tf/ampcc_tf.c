@@ -1,6 +1,6 @@
 /* ampcc-tf: a TensorFlow GraphDef in, the same as TensorFlow's mixed precision rewrites it out, or
  * a report of that. */
-#include "frontend/load.h"
+#include "frontend/import/load.h"
 #include "frontend/tf/graphdef.h"
 #include "frontend/tf/pass.h"
 #include "frontend/tf/report.h"

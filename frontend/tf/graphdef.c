@@ -1,6 +1,6 @@
 #include "frontend/tf/graphdef.h"
 
-#include "frontend/wire.h"
+#include "frontend/import/wire.h"
 
 bool tf_graphdef_bytes(Arena *arena, const char *file, Bytes bytes, bool text, Bytes *out,
                        Diag *diag) {

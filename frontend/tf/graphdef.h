@@ -2,7 +2,7 @@
 #ifndef AMPCC_FRONTEND_TF_GRAPHDEF_H
 #define AMPCC_FRONTEND_TF_GRAPHDEF_H
 
-#include "frontend/pbtext.h"
+#include "frontend/import/pbtext.h"
 #include "frontend/tf/graphdef.pb-c.h"
 
 /* Text or binary -> binary that tf_graphdef_unpack takes. False after reporting an error. `bytes`

@@ -15,7 +15,7 @@ typedef struct Row {
 enum { STATELESS = false, STATEFUL = true };
 static const Row row[] = {
 #define TF_OP(name, in, out, attrs, stateful) {#name, in, out, attrs, stateful},
-#include "frontend/tf_ops.def"
+#include "frontend/tf/ops.def"
 };
 const int n_tf_ops = sizeof row / sizeof row[0];
 
@@ -49,7 +49,7 @@ static int type_find(const char *name) {
   for (int i = 0; i < N_TYPE_NAMES; i++)
     if (!strcmp(type_name[i].name, name))
       return type_name[i].type;
-  BUG("tf_ops.def: no type is called %s", name);
+  BUG("ops.def: no type is called %s", name);
 }
 
 /* ---- the rows ---- */
@@ -68,7 +68,7 @@ static int attr_find(const TfOp *op, const char *name, size_t length) {
   return -1;
 }
 
-/* "hb", "gB", "-": see the head of tf_ops.def. */
+/* "hb", "gB", "-": see the head of ops.def. */
 static void letters_apply(TfTypeAttr *attr, const char *letter, size_t n) {
   attr->half = attr->half_gpu = attr->half_cpu = attr->bfloat = attr->bfloat_cpu = false;
   for (size_t i = 0; i < n; i++) {
@@ -91,7 +91,7 @@ static int attr_named(Arena *arena, TfOp *op, const char *name, size_t length) {
   return op->n_attrs++;
 }
 
-/* "i32,i64", "g:i32", "low": see the head of tf_ops.def. */
+/* "i32,i64", "g:i32", "low": see the head of ops.def. */
 static void beside_parse(Arena *arena, TfTypeAttr *attr, const char *text) {
   uint64_t set = 0;
   bool gpu_only = !strncmp(text, "g:", 2);

@@ -1,5 +1,5 @@
 /* What ampcc knows of TensorFlow's ops: the ports of each and the types they may have, nothing of
- * what it computes. From frontend/tf_ops.def, or from the signature of a library function. */
+ * what it computes. From frontend/tf/ops.def, or from the signature of a library function. */
 #ifndef AMPCC_FRONTEND_TF_OPS_H
 #define AMPCC_FRONTEND_TF_OPS_H
 

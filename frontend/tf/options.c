@@ -22,7 +22,7 @@ static const char *const heading[GROUP_COUNT] = {
 /* Options of ampcc that ampcc-tf does not have. */
 static const char *const model_flag[] = {
 #define OPTION(id, flag, letter, argument, group, help) flag,
-#include "frontend/options.def"
+#include "frontend/driver/options.def"
 #define RECIPE(field, flag, kind, otherwise, when, help) flag,
 #include "ir/recipe.def"
     NULL};

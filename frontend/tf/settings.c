@@ -1,6 +1,6 @@
 #include "frontend/tf/settings.h"
 
-#include "frontend/load.h"
+#include "frontend/import/load.h"
 #include "ir/base/list.h"
 
 #include <ctype.h>

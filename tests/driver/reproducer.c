@@ -1,5 +1,5 @@
 /* An internal error ends with status 70 and leaves a file that holds the graph and the command. */
-#include "frontend/reproducer.h"
+#include "frontend/driver/reproducer.h"
 #include "ir/base/exit.h"
 
 #include <dirent.h>

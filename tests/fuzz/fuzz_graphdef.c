@@ -1,6 +1,6 @@
 /* Any bytes as a GraphDef: refused with a word, or rewritten in each of TensorFlow's modes into one
  * that reads back. Bytes without a control character are read as protobuf's text. */
-#include "frontend/load.h"
+#include "frontend/import/load.h"
 #include "frontend/tf/graphdef.h"
 #include "frontend/tf/pass.h"
 #include "frontend/tf/report.h"

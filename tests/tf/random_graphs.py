@@ -1,4 +1,4 @@
-"""Random graphs for against_tensorflow.py: every op of frontend/tf_ops.def that the TensorFlow at hand registers, ops
+"""Random graphs for against_tensorflow.py: every op of frontend/tf/ops.def that the TensorFlow at hand registers, ops
 of the precision lists above all, in islands of other types, batch norms, TensorLists, loops, pins, library calls,
 fetched inner nodes, and orders. They make no sense but to the pass, which looks at types alone."""
 import pathlib, re
@@ -24,7 +24,7 @@ def table(path, macro):
 def usable():
     """name -> (OpDef, weight)"""
     listed, ops = set(table("frontend/tf/lists.def", "TF_LIST")), {}
-    for name in sorted(set(table("frontend/tf_ops.def", "TF_OP")) - NEVER):
+    for name in sorted(set(table("frontend/tf/ops.def", "TF_OP")) - NEVER):
         op = op_def_registry.get(name)
         if op is None or any(a.type in ("func", "list(func)") for a in op.attr):
             continue

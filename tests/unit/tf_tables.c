@@ -3,7 +3,7 @@
 #include "frontend/tf/device.h"
 #include "frontend/tf/graph.h"
 #include "frontend/tf/lists.h"
-#include "frontend/wire.h"
+#include "frontend/import/wire.h"
 
 /* clang-format off */
 #include <setjmp.h>

@@ -1,0 +1,165 @@
+/* ampcc: model in, training program out. */
+#include "frontend/driver/certify_run.h"
+#include "frontend/driver/parts.h"
+#include "frontend/driver/precision_file.h"
+#include "frontend/driver/reproducer.h"
+#include "ir/base/exit.h"
+#include "ir/base/output.h"
+#include "passes/precision/explain.h"
+#include "passes/memory/memory_report.h"
+#include "passes/memory/traffic_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What --emit= means to code generation. */
+static const TextForm text_form[EMIT_COUNT] = {[EMIT_C] = TEXT_C,
+                                               [EMIT_CUDA] = TEXT_KERNELS,
+                                               [EMIT_PTX] = TEXT_PTX,
+                                               [EMIT_CUBIN] = TEXT_CUBIN};
+
+/* ---- the model ---- */
+
+/* --precision-file; false after an error. */
+static bool load_rules(Arena *arena, Options *options, Diag *diag) {
+  const char *path = options->text[OPT_precision_file];
+  if (!path)
+    return true;
+  if (options->compile.dtype == DT_F32)
+    diag_error(diag, (SrcLoc){.file = path}, DIAG_OPTION,
+               "--precision-file has nothing to choose in fp32: give --dtype=fp16 or bf16");
+  else
+    options->compile.rules = precision_file_read(arena, path, diag);
+  return diag->n_errors == 0;
+}
+
+/* ---- what comes out ---- */
+
+static bool print_reports(const Module *module, const Options *options, Diag *diag) {
+  FILE *out = strcmp(options->output, "-") ? stdout : stderr;
+  const char *explain = options->text[OPT_explain_precision];
+  if (options->text[OPT_print_precision])
+    precision_report(module, out);
+  else if (options->text[OPT_verbose])
+    precision_print_totals(module, stderr);
+  if (explain && !strcmp(explain, "json"))
+    emit_explain(module, out);
+  else if (explain && !explain_text(module, *explain ? explain : NULL, out, diag))
+    return false;
+  return true;
+}
+
+/* What differs from target to target. */
+static void print_plans(const PartList *parts, const Options *options) {
+  FILE *out = strcmp(options->output, "-") ? stdout : stderr;
+  for (int i = 0; i < parts->n; i++) {
+    const ProgramPart *part = &parts->part[i];
+    bool plan = options->text[OPT_print_memory_plan], traffic = options->text[OPT_print_traffic];
+    if (parts->n > 1 && (plan || traffic))
+      fprintf(out, "%starget %s\n", i ? "\n" : "", backend_target(part->backend)->name);
+    if (plan)
+      memory_report(part->module, out);
+    if (traffic)
+      traffic_report(part->module, out);
+  }
+}
+
+static void say_done(const PartList *parts, const Options *options) {
+  const Module *module = parts->part[0].module;
+  fprintf(stderr, "ampcc: %s: %s, %s, batch %" PRId64 "\n", options->output, module->recipe->name,
+          dtype_info[options->compile.dtype].flag, module->recipe->batch_size);
+  parts_print(parts, stderr);
+}
+
+static int emit_text(Arena *arena, const ProgramPart *part, const Options *options) {
+  CodegenOptions codegen = compile_codegen(options);
+  Output out;
+  int status = 0;
+  if (!output_open(arena, options->output, &out))
+    return EXIT_ENVIRONMENT;
+  if (options->emit == EMIT_IR)
+    module_print(part->module, out.file);
+  else if (options->emit == EMIT_JSON)
+    emit_json(part->module, out.file);
+  else if (options->emit == EMIT_DOT)
+    emit_dot(part->module, out.file);
+  else
+    status = emit_program_text(part, &codegen, text_form[options->emit], out.file);
+  if (status)
+    output_drop(&out);
+  return !status && output_close(&out) ? 0 : EXIT_ENVIRONMENT;
+}
+
+/* Machine code tells as much of a part as a program. */
+static bool has_figures(EmitKind emit) {
+  return emit == EMIT_EXE || emit == EMIT_OBJ || emit == EMIT_CUBIN;
+}
+
+static int emit(Arena *arena, const PartList *parts, const Options *options, Diag *diag) {
+  const Module *module = parts->part[0].module;
+  if (options_need_plan(options) && !compile_is_planned(module)) {
+    diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
+               "a program needs every pass up to plan-memory; --passes or --skip left some out");
+    return EXIT_INPUT;
+  }
+  precision_warn_casts(module, diag);
+  if (!print_reports(module, options, diag) || diag->n_errors)
+    return EXIT_INPUT;
+  print_plans(parts, options);
+  int status = options->text[OPT_certify]
+                   ? certify_run(arena, options, module->recipe->batch_size, diag)
+                   : 0;
+  if (status)
+    return status;
+  CodegenOptions codegen = compile_codegen(options);
+  if (options->emit == EMIT_EXE || options->emit == EMIT_OBJ)
+    status = build_program(parts->part, parts->n, &codegen);
+  else
+    status = emit_text(arena, &parts->part[0], options);
+  if (status == 0 && has_figures(options->emit) && !options->text[OPT_quiet])
+    say_done(parts, options);
+  return status;
+}
+
+static int compile(Arena *arena, Options *options) {
+  Diag diag = {.out = stderr, .warn = options->warn, .quiet = options->text[OPT_quiet] != NULL};
+  PartList *parts = arena_new_of(arena, PartList);
+  int status =
+      load_rules(arena, options, &diag) ? parts_open(arena, options, parts, &diag) : EXIT_INPUT;
+  if (!status)
+    status = parts_compile(arena, options, parts, &diag);
+  if (!status && options->text[OPT_time_report]) {
+    fprintf(stderr, "%9.4f s  import\n", parts->load_seconds);
+    pass_time_report(stderr);
+  }
+  if (!status)
+    status = emit(arena, parts, options, &diag);
+  if (diag.n_errors > 1)
+    fprintf(stderr, "%d errors\n", diag.n_errors);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  output_start("ampcc");
+  Arena *arena = arena_new();
+  Options options;
+  int status = 0;
+  if (!options_parse(arena, argc, argv, &options)) {
+    status = EXIT_USAGE;
+  } else if (options.text[OPT_help]) {
+    options_help(stdout);
+  } else if (options.text[OPT_version]) {
+    puts("ampcc " AMPCC_VERSION);
+  } else if (options.text[OPT_list_passes]) {
+    options_list_passes(stdout);
+  } else if (options.text[OPT_list_targets]) {
+    targets_list(stdout);
+  } else {
+    reproducer_install(&options);
+    status = compile(arena, &options);
+    reproducer_set_module(NULL, NULL);
+  }
+  arena_free(arena);
+  return output_finish(status);
+}

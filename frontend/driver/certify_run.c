@@ -1,0 +1,211 @@
+#include "frontend/driver/certify_run.h"
+
+#include "codegen/program/build.h"
+#include "frontend/certify/certify.h"
+#include "frontend/driver/compile.h"
+#include "ir/base/exit.h"
+#include "ir/base/output.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Two images at least, for the statistics over the batch; more, up to eight, where the evaluator is
+ * soon done with them. */
+enum { FEWEST = 2, MOST = 8, SEED = 1 };
+static const double affordable = 1e9; /* multiplications of a forward pass */
+
+typedef struct Certifying {
+  Arena *arena;
+  const Options *options;
+  Options chosen; /* the same for another batch and loss scale */
+  Diag *diag;
+  int64_t own_batch, batch;
+  Module *module, *exact; /* as it became code; the f32 model */
+  const char *folder;
+} Certifying;
+
+/* ---- the two modules ---- */
+
+static Options with_batch(Arena *arena, const Options *options, int64_t batch) {
+  Options copy = *options;
+  int n = options->overrides.n;
+  Override *override = arena_alloc(arena, (size_t)(n + 1) * sizeof *override);
+  if (n)
+    memcpy(override, options->overrides.at, (size_t)n * sizeof *override);
+  override[n] =
+      (Override){recipe_find("batch_size"), arena_printf(arena, "%lld", (long long)batch)};
+  copy.overrides = (Overrides){override, n + 1};
+  return copy;
+}
+
+/* Only the graphs of the text form know lines; they have their batch built in. */
+static bool batch_is_fixed(const Module *module) {
+  const Graph *graph = module->graph[0];
+  return graph->n_nodes && graph->node[0]->loc.line > 0;
+}
+
+static bool choose_batch(Certifying *c) {
+  Module *module = compile_load(c->arena, c->options, c->diag);
+  if (!module)
+    return false;
+  c->batch = c->own_batch;
+  if (c->options->certify_batch)
+    c->batch = c->options->certify_batch;
+  if (c->options->certify_batch || batch_is_fixed(module))
+    return true;
+  double each = (double)graph_products(module->graph[0]) / (double)c->own_batch;
+  c->batch = c->own_batch < MOST ? c->own_batch : MOST;
+  while (c->batch > FEWEST && (double)c->batch * each > affordable)
+    c->batch /= 2;
+  return true;
+}
+
+/* What an F32 program would compute, with the same loss scale. */
+static Options as_f32(const Options *options) {
+  Options copy = *options;
+  bool low = options->compile.dtype == DT_F16;
+  copy.compile.dtype = DT_F32;
+  copy.compile.implementation = IMPL_OURS;
+  copy.compile.rules = NULL;
+  if (copy.compile.loss_scale == LOSS_SCALE_AUTO)
+    copy.compile.loss_scale = low ? LOSS_SCALE_DYNAMIC : LOSS_SCALE_NONE;
+  copy.text[OPT_skip] = NULL;
+  return copy;
+}
+
+static Module *compile_quietly(const Certifying *c, Options options) {
+  options.text[OPT_print_before] = options.text[OPT_print_after] = NULL;
+  options.text[OPT_time_report] = NULL;
+  Module *module = compile_load(c->arena, &options, c->diag);
+  return module && compile_passes(module, &options, &target_cpu, c->diag) ? module : NULL;
+}
+
+static bool make_modules(Certifying *c) {
+  if (!choose_batch(c))
+    return false;
+  c->chosen = c->batch == c->own_batch ? *c->options : with_batch(c->arena, c->options, c->batch);
+  c->module = compile_quietly(c, c->chosen);
+  c->exact = c->module ? compile_quietly(c, as_f32(&c->chosen)) : NULL;
+  return c->exact != NULL;
+}
+
+/* ---- the step ---- */
+
+static const char *file_of(const Certifying *c, const char *name) {
+  return arena_printf(c->arena, "%s/%s", c->folder, name);
+}
+
+static bool run_step(const Certifying *c) {
+  const char *program = file_of(c, "step");
+  const char *argv[] = {program,
+                        arena_printf(c->arena, "--dump-step=%s", file_of(c, "dump")),
+                        "--dump-values",
+                        "--use-synthetic-data",
+                        "--synthetic-mean=0",
+                        "--synthetic-stddev=1",
+                        arena_printf(c->arena, "--seed=%d", SEED),
+                        "--threads=1",
+                        "--quiet",
+                        NULL};
+  Command command = {.argv = argv, .log = file_of(c, "log")};
+  spawn_begin();
+  bool good = commands_run(&command, 1, "running the step", c->options->text[OPT_verbose] != NULL);
+  spawn_end();
+  return good;
+}
+
+static bool build_step(const Certifying *c) {
+  CodegenOptions codegen = compile_codegen(c->options);
+  codegen.output = file_of(c, "step");
+  codegen.save_temps = NULL;
+  codegen.time_report = false;
+  return build_program(&(ProgramPart){c->module, &backend_cpu, NULL}, 1, &codegen) == 0;
+}
+
+static void remove_folder(const Certifying *c) {
+  static const char *const made[] = {"step", "dump", "log"};
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+    unlink(file_of(c, made[i]));
+  rmdir(c->folder);
+}
+
+/* ---- what comes out ---- */
+
+static bool write_json(const Certifying *c, const Certificate *certificate,
+                       const CertificateHead *head) {
+  const char *path = c->options->text[OPT_certify];
+  Output out;
+  if (!*path)
+    return true;
+  if (!output_open(c->arena, path, &out))
+    return false;
+  certificate_json(c->arena, certificate, head, out.file);
+  return output_close(&out);
+}
+
+static int report(const Certifying *c, const Certificate *certificate) {
+  double worst = certificate_worst(certificate), most = c->options->max_error;
+  const char *dtype = dtype_info[c->options->compile.dtype].flag;
+  const CertificateHead head = {c->module->recipe->name,
+                                dtype,
+                                c->batch,
+                                c->own_batch,
+                                SEED,
+                                c->chosen.compile.scale_init,
+                                c->options->compile.scale_init,
+                                most};
+  if (!c->options->text[OPT_quiet])
+    certificate_print(certificate, &head, strcmp(c->options->output, "-") ? stdout : stderr);
+  if (!write_json(c, certificate, &head))
+    return EXIT_ENVIRONMENT;
+  if (isnan(most) || worst <= most)
+    return 0;
+  diag_error(c->diag, (SrcLoc){.file = c->options->model}, DIAG_CERTIFY,
+             "a result is off by %.2g of its size, more than --max-error=%g", worst, most);
+  return EXIT_INPUT;
+}
+
+/* A step that overflows says little, and the program would soon take one with a smaller scale. */
+static bool lower_scale(Certifying *c) {
+  CompileOptions *compile = &c->chosen.compile;
+  const Graph *graph = c->module->graph[0];
+  if (!graph_find(graph, "good_steps") || compile->scale_init / 16 < compile->scale_min)
+    return false; /* the scale is fixed, or at its end */
+  compile->scale_init /= 16;
+  c->module = compile_quietly(c, c->chosen);
+  return c->module != NULL;
+}
+
+/* Returns an exit status; 0: the dump is open. */
+static int make_step(Certifying *c, Dump *dump) {
+  for (;;) {
+    if (!build_step(c) || !run_step(c) || !dump_open(c->arena, file_of(c, "dump"), dump))
+      return EXIT_ENVIRONMENT;
+    if (!step_was_skipped(dump) || !lower_scale(c))
+      return c->module ? 0 : EXIT_INPUT;
+    dump_close(dump);
+  }
+}
+
+static int run_and_report(Certifying *c) {
+  Dump dump;
+  int status = make_step(c, &dump);
+  if (status)
+    return status;
+  status = report(c, certify(c->arena, c->module->graph[0], c->exact->graph[0], &dump));
+  dump_close(&dump);
+  return status;
+}
+
+int certify_run(Arena *arena, const Options *options, int64_t own_batch, Diag *diag) {
+  Certifying c = {.arena = arena, .options = options, .diag = diag, .own_batch = own_batch};
+  if (!make_modules(&c))
+    return EXIT_INPUT;
+  c.folder = scratch_folder(arena, "ampcc-certify");
+  if (!c.folder)
+    return EXIT_ENVIRONMENT;
+  int status = run_and_report(&c);
+  remove_folder(&c);
+  return status;
+}

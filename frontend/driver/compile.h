@@ -1,0 +1,18 @@
+/* The steps of a compile that several parts of the driver take. What goes wrong is reported. */
+#ifndef AMPCC_FRONTEND_DRIVER_COMPILE_H
+#define AMPCC_FRONTEND_DRIVER_COMPILE_H
+
+#include "codegen/codegen.h"
+#include "frontend/import/load.h"
+#include "frontend/driver/options.h"
+
+/* The model as the options have it; NULL after an error. */
+Module *compile_load(Arena *arena, const Options *options, Diag *diag);
+/* The same of its file's bytes. */
+Module *compile_model(Arena *arena, const Options *options, const Bytes *bytes, Diag *diag);
+/* The pipeline, or those passes that --passes and --skip leave; false after an error. */
+bool compile_passes(Module *module, const Options *options, const Target *target, Diag *diag);
+bool compile_is_planned(const Module *module);
+CodegenOptions compile_codegen(const Options *options);
+
+#endif

@@ -1,0 +1,65 @@
+/* The command line of ampcc. */
+#ifndef AMPCC_FRONTEND_DRIVER_OPTIONS_H
+#define AMPCC_FRONTEND_DRIVER_OPTIONS_H
+
+#include "frontend/driver/option_table.h"
+#include "frontend/driver/targets.h"
+#include "passes/pass.h"
+
+typedef enum OptionId {
+#define OPTION(id, ...) OPT_##id,
+#include "frontend/driver/options.def"
+  OPTION_COUNT
+} OptionId;
+
+typedef enum OptionGroup {
+  GROUP_OUTPUT,
+  GROUP_PROGRAM,
+  GROUP_PASSES,
+  GROUP_REPORTS,
+  GROUP_TOOLS,
+  GROUP_COUNT
+} OptionGroup;
+
+extern const OptionInfo option_info[OPTION_COUNT];
+extern const OptionTable option_table;
+
+typedef enum EmitKind {
+  EMIT_IR,
+  EMIT_JSON,
+  EMIT_DOT,
+  EMIT_C,
+  EMIT_CUDA,
+  EMIT_PTX,
+  EMIT_CUBIN,
+  EMIT_OBJ,
+  EMIT_EXE,
+  EMIT_COUNT
+} EmitKind;
+
+typedef struct Options {
+  const char *model;
+  const char *text[OPTION_COUNT]; /* as given; NULL: absent; "": a switch, or no argument */
+  Overrides overrides;
+  WarnSet warn;
+  /* what some of the texts mean */
+  TargetList targets;
+  EmitKind emit;
+  const char *output;
+  CompileOptions compile;
+  double batch_norm_momentum; /* negative: as the model says */
+  double max_error;           /* --certify; NaN: any */
+  int64_t certify_batch;      /* 0: chosen by the model's size */
+} Options;
+
+/* False after one line on stderr. Strings are argv's or the arena's. */
+bool options_parse(Arena *arena, int argc, char **argv, Options *out);
+void options_help(FILE *out);
+void options_list_passes(FILE *out);
+
+/* options_value.c: fills the second half of Options; false after one line on stderr */
+bool options_interpret(Arena *arena, Options *options);
+/* Is what comes out made of kernels and their places? */
+bool options_need_plan(const Options *options);
+
+#endif

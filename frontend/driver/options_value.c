@@ -1,0 +1,223 @@
+/* What the values of options mean, and which do not go together. */
+#include "codegen/codegen.h"
+#include "frontend/driver/coupling.h"
+#include "frontend/driver/tf_version.h"
+#include "frontend/driver/options.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool wrong_value(OptionId id, const char *text) {
+  return option_wrong_value(&option_table, id, text);
+}
+
+/* The position of `text` in a list of words that ends in NULL; -1 if it is none. */
+static int word_index(const char *const *word, const char *text) {
+  for (int i = 0; word[i]; i++)
+    if (!strcmp(word[i], text))
+      return i;
+  return -1;
+}
+
+/* A finite number within [low, high]; an absent option leaves *out alone. */
+static bool read_number(const Options *options, OptionId id, double low, double high, double *out) {
+  const char *text = options->text[id];
+  if (!text)
+    return true;
+  char *end;
+  double number = strtod(text, &end);
+  if (end == text || *end || !(number >= low && number <= high))
+    return wrong_value(id, text);
+  *out = number;
+  return true;
+}
+
+/* --max-memory: bytes, or with a unit as in 6.2GiB, 800MB. */
+static bool read_max_memory(Options *options) {
+  static const struct {
+    const char *name;
+    double bytes;
+  } unit[] = {{"", 1},         {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},    {"TB", 1e12},
+              {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  const char *text = options->text[OPT_max_memory];
+  if (!text)
+    return true;
+  char *end;
+  double number = strtod(text, &end);
+  for (size_t i = 0; end != text && i < sizeof unit / sizeof unit[0]; i++)
+    if (!strcmp(end, unit[i].name) && number * unit[i].bytes >= 1 &&
+        number * unit[i].bytes < 0x1p60) {
+      options->compile.max_memory = (int64_t)(number * unit[i].bytes);
+      return true;
+    }
+  return wrong_value(OPT_max_memory, text);
+}
+
+static bool read_dtype(Options *options) {
+  const char *text = options->text[OPT_dtype];
+  options->compile.dtype = DT_F32;
+  for (int d = 0; text && d < DT_COUNT; d++)
+    if (dtype_info[d].flag && !strcmp(dtype_info[d].flag, text)) {
+      options->compile.dtype = (DType)d;
+      return true;
+    }
+  return !text || wrong_value(OPT_dtype, text);
+}
+
+static bool read_fuse_level(Options *options) {
+  static const char *const word[] = {"1", "2", NULL};
+  const char *text = options->text[OPT_fuse_level];
+  int i = text ? word_index(word, text) : 1;
+  if (i < 0)
+    return wrong_value(OPT_fuse_level, text);
+  options->compile.fuse_level = i + 1;
+  return true;
+}
+
+static bool read_tf32(Options *options) {
+  options->compile.tf32 = options->text[OPT_tf32] != NULL;
+  if (!options->compile.tf32 || options->compile.dtype == DT_F32)
+    return true;
+  fprintf(stderr, "ampcc: --tf32 is of fp32, not of --dtype=%s\n", options->text[OPT_dtype]);
+  return false;
+}
+
+static bool read_excess(Options *options) {
+  static const char *const word[] = {"exact", "fused", "fast", NULL};
+  const char *text = options->text[OPT_excess_precision];
+  int i = text ? word_index(word, text) : 0;
+  if (i < 0)
+    return wrong_value(OPT_excess_precision, text);
+  options->compile.excess = (ExcessPrecision)i;
+  return true;
+}
+
+static bool read_output(Options *options) {
+  static const char *const word[] = {"ir",  "json",  "dot", "c",   "cuda",
+                                     "ptx", "cubin", "obj", "exe", NULL};
+  const char *text = options->text[OPT_emit];
+  int emit = text ? word_index(word, text) : options->text[OPT_passes] ? EMIT_IR : EMIT_EXE;
+  if (emit < 0 && !strcmp(text, "graphdef")) {
+    fputs("ampcc: --emit=graphdef is an option of ampcc-tf, which rewrites GraphDefs\n", stderr);
+    return false;
+  }
+  if (emit < 0)
+    return wrong_value(OPT_emit, text);
+  options->emit = (EmitKind)emit;
+  options->output = options->text[OPT_output];
+  if (!options->output)
+    options->output = emit == EMIT_EXE ? "a.out" : emit == EMIT_OBJ ? "a.o" : "-";
+  if ((emit == EMIT_EXE || emit == EMIT_OBJ) && !strcmp(options->output, "-")) {
+    fputs("ampcc: a program cannot go to standard output; give -o FILE\n", stderr);
+    return false;
+  }
+  if (!strcmp(options->output, options->model) && strcmp(options->model, "-")) {
+    fputs("ampcc: the output would overwrite the model\n", stderr);
+    return false;
+  }
+  return true;
+}
+
+static bool check_passes(const Options *options, OptionId id) {
+  const char *list = options->text[id];
+  size_t length;
+  if (!list || !strcmp(list, "all"))
+    return true;
+  const char *unknown = pass_list_unknown(list, &length);
+  if (unknown)
+    fprintf(stderr, "ampcc: --%s: unknown pass `%.*s`; see --list-passes\n", option_info[id].flag,
+            (int)length, unknown);
+  return !unknown;
+}
+
+/* --certify, --certify-batch, --max-error */
+static bool read_certify(Options *options) {
+  double batch = 0;
+  if (!read_number(options, OPT_certify_batch, 1, 1 << 20, &batch) ||
+      !read_number(options, OPT_max_error, 0, INFINITY, &options->max_error))
+    return false;
+  options->certify_batch = (int64_t)batch;
+  if (batch != (double)options->certify_batch)
+    return wrong_value(OPT_certify_batch, options->text[OPT_certify_batch]);
+  bool certifies = options->text[OPT_certify] != NULL;
+  if (!certifies && (options->text[OPT_certify_batch] || options->text[OPT_max_error])) {
+    fputs("ampcc: --certify-batch and --max-error belong to --certify\n", stderr);
+    return false;
+  }
+  if (certifies && !strcmp(options->model, "-")) {
+    fputs("ampcc: --certify reads the model more than once: give it as a file\n", stderr);
+    return false;
+  }
+  return true;
+}
+
+bool options_need_plan(const Options *options) {
+  return (options->emit >= EMIT_C && options->emit <= EMIT_EXE) ||
+         options->text[OPT_print_memory_plan] || options->text[OPT_print_traffic] ||
+         options->text[OPT_certify];
+}
+
+static bool emits_kernels(EmitKind emit) {
+  return emit == EMIT_CUDA || emit == EMIT_PTX || emit == EMIT_CUBIN;
+}
+
+/* Without --target a program gets parts for GPUs too, where this ampcc makes such; all else that is
+ * written is of the CPU. */
+static bool read_targets(Arena *arena, Options *options) {
+  bool gpus = options->emit == EMIT_EXE && codegen_has_cuda;
+  const char *text = options->text[OPT_target];
+  return targets_parse(arena, text ? text : gpus ? "cpu,cuda" : "cpu", &options->targets);
+}
+
+/* Which targets go with what comes out. */
+static bool check_targets(const Options *options) {
+  static const OptionId for_gpus[] = {OPT_tf32, OPT_tuning_db, OPT_require_tuned};
+  const TargetList *targets = &options->targets;
+  bool cpu = !targets->device[targets->n - 1];
+  if (targets->n > 1 && options->emit != EMIT_EXE && options->emit != EMIT_OBJ) {
+    fputs("ampcc: --target: one at a time, but for programs and objects\n", stderr);
+    return false;
+  }
+  for (int i = 0; i < 3; i++)
+    if (options->text[for_gpus[i]] && !targets->device[0] && options_need_plan(options)) {
+      fprintf(stderr, "ampcc: --%s is for GPUs: name one with --target=cuda:...\n",
+              option_info[for_gpus[i]].flag);
+      return false;
+    }
+  if (emits_kernels(options->emit) && cpu) {
+    fprintf(stderr, "ampcc: --emit=%s is for GPUs: name one with --target=cuda:...\n",
+            options->text[OPT_emit]);
+    return false;
+  }
+  if (options->text[OPT_certify] && !cpu) {
+    fputs("ampcc: --certify runs the step here: --target must have cpu in it\n", stderr);
+    return false;
+  }
+  return true;
+}
+
+/* --amp-compat */
+static bool read_compat(Options *options) {
+  const char *text = options->text[OPT_amp_compat];
+  int version;
+  if (!tf_version_read("ampcc", text, &version))
+    return false;
+  if (text)
+    options->compile.amp_compat = version >= TF_VERSION_FOLLOWS ? AMP_TF_B : AMP_TF_A;
+  options->compile.bf16_2_15 = version == 215;
+  return true;
+}
+
+bool options_interpret(Arena *arena, Options *options) {
+  if (options->text[OPT_print_after_all])
+    options->text[OPT_print_after] = "all";
+  options->compile.unfused = options->text[OPT_no_fuse] != NULL;
+  return read_dtype(options) && read_tf32(options) && coupling_resolve(options) &&
+         read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
+         read_max_memory(options) && read_excess(options) && read_fuse_level(options) &&
+         read_output(options) && read_targets(arena, options) && read_certify(options) &&
+         check_targets(options) && check_passes(options, OPT_passes) &&
+         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
+         check_passes(options, OPT_print_after) && read_compat(options);
+}

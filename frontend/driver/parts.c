@@ -1,0 +1,230 @@
+#include "frontend/driver/parts.h"
+
+#include "codegen/cuda/toolkit/tuning.h"
+#include "frontend/import/load.h"
+#include "frontend/driver/reproducer.h"
+#include "ir/base/exit.h"
+#include "ir/base/list.h"
+#include "ir/kernel.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Of the processor: what else the machine does is no part of it. */
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The files of --tuning-db. */
+static bool read_tuning(Arena *arena, const Options *options, Tuning *out, Diag *diag) {
+  bool good = true;
+  const char *list = options->text[OPT_tuning_db], *path;
+  while ((path = list_word(arena, &list, ',')) != NULL) {
+    const char *text = text_read(arena, path, diag);
+    good = text && tuning_parse(arena, path, text, out, diag) && good;
+  }
+  return good;
+}
+
+static const Backend *open_backend(Arena *arena, const Options *options, const Tuning *tuning,
+                                   int i, const char **error) {
+  const Device *device = options->targets.device[i];
+  CudaOptions cuda = {.cuda_path = options->text[OPT_cuda_path],
+                      .cache_dir = options->text[OPT_cache_dir],
+                      .ptx = i == 0, /* the newest also stands for all that are newer */
+                      .tuning = tuning,
+                      .require_tuned = options->text[OPT_require_tuned] != NULL};
+  return device ? backend_cuda(arena, device, &cuda, error) : &backend_cpu;
+}
+
+int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) {
+  Tuning *tuning = arena_new_of(arena, Tuning);
+  *out = (PartList){0};
+  if (!read_tuning(arena, options, tuning, diag))
+    return EXIT_INPUT;
+  const char *missing = NULL;
+  for (int i = 0; i < options->targets.n; i++) {
+    const char *error = NULL;
+    const Backend *backend = open_backend(arena, options, tuning, i, &error);
+    if (!backend && options->text[OPT_target]) {
+      fprintf(stderr, "ampcc: %s\n", error);
+      return EXIT_ENVIRONMENT;
+    }
+    if (backend) {
+      out->part[out->n] = (ProgramPart){NULL, backend, &out->figures[out->n]};
+      out->n++;
+    }
+    missing = error ? error : missing;
+  }
+  if (missing && !options->text[OPT_quiet])
+    fprintf(stderr, "ampcc: no parts for GPUs: %s\n", missing);
+  return 0;
+}
+
+static Module *load(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
+                    Diag *diag) {
+  double start = now();
+  Module *module = compile_model(arena, options, model, diag);
+  parts->load_seconds += now() - start;
+  return module;
+}
+
+static int compile_part(const Options *options, Module *module, ProgramPart *part, Diag *diag) {
+  double start = now();
+  reproducer_set_module(module, backend_target(part->backend)->name);
+  part->module = module;
+  bool good = compile_passes(module, options, backend_target(part->backend), diag);
+  int status = backend_report(part->backend, diag);
+  part->figures->seconds = now() - start;
+  return status ? status : good ? 0 : EXIT_INPUT;
+}
+
+static Diag without_warnings(const Diag *diag) {
+  Diag quiet = *diag;
+  for (int w = 0; w < WARN_COUNT; w++)
+    quiet.warn.on[w] = -1;
+  return quiet;
+}
+
+/* Those of --target: every part would warn of the same. */
+static int compile_named(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
+                         Diag *diag) {
+  Diag quiet = without_warnings(diag);
+  int status = 0;
+  for (int i = 0; i < parts->n && !status; i++) {
+    Module *module = load(arena, options, model, parts, i ? &quiet : diag);
+    status =
+        module ? compile_part(options, module, &parts->part[i], i ? &quiet : diag) : EXIT_INPUT;
+  }
+  diag->n_errors = quiet.n_errors > diag->n_errors ? quiet.n_errors : diag->n_errors;
+  return status;
+}
+
+/* The first line of what was said that is an error. Takes `said` apart. */
+static const char *first_error(Arena *arena, char *said) {
+  char *line = strtok_r(said, "\n", &said);
+  while (line && !strstr(line, "error["))
+    line = strtok_r(NULL, "\n", &said);
+  return arena_printf(arena, "%s", line ? line : "");
+}
+
+/* A GPU that nobody named. `why` gets the reason if it cannot have a part; NULL if that lies in the
+ * model, which was planned for the CPU (as --emit=ir is) or is wrong for the CPU too. */
+static int try_part(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
+                    ProgramPart *part, const Diag *diag, const char **why) {
+  char *said = NULL;
+  size_t size;
+  Diag quiet = without_warnings(diag);
+  quiet.out = open_memstream(&said, &size);
+  CHECK(quiet.out, "no memory");
+  Module *module = load(arena, options, model, parts, &quiet);
+  bool can = module && !compile_is_planned(module);
+  int status = can ? compile_part(options, module, part, &quiet) : EXIT_INPUT;
+  fclose(quiet.out);
+  if (!status)
+    fputs(said, stderr);
+  *why = can ? first_error(arena, said) : NULL;
+  free(said);
+  return status;
+}
+
+/* Without --target: for each GPU of the default set that can run it, and the CPU, which is the last
+ * and must. */
+static int compile_default(Arena *arena, const Options *options, const Bytes *model,
+                           PartList *parts, Diag *diag) {
+  const char *left_out[MAX_TARGETS];
+  int n = 0, n_left_out = 0;
+  for (int i = 0; i < parts->n - 1; i++) {
+    const char *why;
+    int status = try_part(arena, options, model, parts, &parts->part[i], diag, &why);
+    if (status == EXIT_ENVIRONMENT)
+      return status;
+    if (!status)
+      parts->part[n++] = parts->part[i];
+    else if (why)
+      left_out[n_left_out++] =
+          arena_printf(arena, "%s: %s", backend_target(parts->part[i].backend)->name, why);
+  }
+  parts->part[n] = parts->part[parts->n - 1];
+  parts->n = n + 1;
+  Module *module = load(arena, options, model, parts, diag);
+  int status = module ? compile_part(options, module, &parts->part[n], diag) : EXIT_INPUT;
+  for (int i = 0; i < n_left_out && !status && !options->text[OPT_quiet]; i++)
+    fprintf(stderr, "ampcc: no part for %s\n", left_out[i]);
+  return status;
+}
+
+int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *diag) {
+  Bytes model;
+  if (!file_read(arena, options->model, &model, diag))
+    return EXIT_INPUT;
+  bool all = options->text[OPT_target] || options->text[OPT_require_tuned];
+  return (all ? compile_named : compile_default)(arena, options, &model, parts, diag);
+}
+
+/* ---- figures ---- */
+
+static int64_t arena_bytes(const Module *module) {
+  int64_t most = 0;
+  for (int g = 0; g < module->n_graphs; g++)
+    most = module->graph[g]->arena_bytes > most ? module->graph[g]->arena_bytes : most;
+  return most;
+}
+
+/* The largest of one kernel. */
+static int64_t workspace_bytes(const Module *module) {
+  int64_t most = 0;
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      const int64_t *space = attr_ints(module->graph[g]->node[i], ATTR_WORKSPACE, 2);
+      most = space && space[1] > most ? space[1] : most;
+    }
+  return most;
+}
+
+/* Kernels of the step that are such a convolution and more. */
+static int fused(const Module *module, OpKind op) {
+  Arena *arena = arena_new();
+  KernelList kernels = kernels_of(arena, module->graph[0]);
+  int n = 0;
+  for (int i = 0; i < kernels.n; i++) {
+    const Node *main = kernel_main(&kernels.kernel[i]);
+    n += main && main->op == op && kernels.kernel[i].n_nodes > 1;
+  }
+  arena_free(arena);
+  return n;
+}
+
+static void print_plans(const ProgramPart *part, FILE *out) {
+  int forward = fused(part->module, OP_CONV2D), data = fused(part->module, OP_CONV2D_DGRAD),
+      filter = fused(part->module, OP_CONV2D_WGRAD);
+  fprintf(out, "%d plans", part->figures->plans);
+  if (forward + data + filter)
+    fprintf(out, " (fused: %d fprop, %d dgrad, %d wgrad)", forward, data, filter);
+}
+
+static void print_part(const ProgramPart *part, FILE *out) {
+  const PartFigures *f = part->figures;
+  fprintf(out, "ampcc:   %-11s %5.1f s, ", backend_target(part->backend)->name, f->seconds);
+  if (f->image_bytes) {
+    fprintf(out, "%d launches of %d kernels (%.0f KB", f->launches, f->functions,
+            (double)f->image_bytes / 1e3);
+    if (f->spills)
+      fprintf(out, ", %d keep registers in memory", f->spills);
+    fputs("), ", out);
+    print_plans(part, out);
+    fprintf(out, ", %d products, ", f->products);
+  }
+  fprintf(out, "%.1f MB of variables, %.1f MB of arena, %.1f MB the largest workspace\n",
+          (double)part->module->state_bytes / 1e6, (double)arena_bytes(part->module) / 1e6,
+          (double)workspace_bytes(part->module) / 1e6);
+}
+
+void parts_print(const PartList *parts, FILE *out) {
+  for (int i = 0; i < parts->n; i++)
+    print_part(&parts->part[i], out);
+}

@@ -1,0 +1,83 @@
+#include "frontend/driver/reproducer.h"
+
+#include "ir/base/exit.h"
+#include "ir/base/output.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const Options *options;
+static const Module *module;
+static const char *target;
+
+/* The options that change the program; the recipe is in the module's text. */
+static void print_command(FILE *out, const char *path, const char *pass) {
+  fprintf(out, "ampcc %s", path);
+  for (int i = 0; i < OPTION_COUNT; i++)
+    if (option_info[i].group == GROUP_PROGRAM && options->text[i])
+      fprintf(out, " --%s=%s", option_info[i].flag,
+              i == OPT_target && target ? target : options->text[i]);
+  if (pass)
+    fprintf(out, " --passes=%s", pass);
+}
+
+static void print_file(FILE *out, const char *path, const char *pass, const char *text) {
+  fputs("// ampcc " AMPCC_VERSION ": internal error", out);
+  if (pass)
+    fprintf(out, " in pass %s", pass);
+  fputs("\n// ", out);
+  print_command(out, path, pass);
+  fputs("\n", out);
+  if (text)
+    fputs(text, out);
+  else
+    module_print(module, out);
+}
+
+static void write_reproducer(void) {
+  const char *text = NULL, *pass = pass_current(&text), *folder = getenv("TMPDIR");
+  if (!pass && !module)
+    return;
+  char path[4096];
+  snprintf(path, sizeof path, "%s/ampcc-bug-XXXXXX.amp", folder && *folder ? folder : "/tmp");
+  int fd = mkstemps(path, 4);
+  FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+  if (!out)
+    return;
+  print_file(out, path, pass, text);
+  fclose(out);
+  fprintf(stderr, "ampcc: this is a bug of ampcc. It shows again with\n  ");
+  print_command(stderr, path, pass);
+  fputs("\nPlease report it with that file.\n", stderr);
+}
+
+static void on_bug(void) {
+  output_abandon();
+  write_reproducer();
+  _exit(EXIT_BUG);
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* its own report says more */
+static void on_signal(int number) {
+  signal(number, SIG_DFL); /* a second fault in here ends the process */
+  fprintf(stderr, "ampcc: internal error: signal %d\n", number);
+  on_bug();
+}
+#endif
+
+void reproducer_install(const Options *given) {
+  options = given;
+  bug_set_hook(on_bug);
+#ifndef __SANITIZE_ADDRESS__
+  static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+  for (size_t i = 0; i < sizeof fault / sizeof *fault; i++)
+    signal(fault[i], on_signal);
+#endif
+}
+
+void reproducer_set_module(const Module *given, const char *given_target) {
+  module = given;
+  target = given_target;
+}

@@ -1,0 +1,88 @@
+#include "frontend/driver/targets.h"
+
+#include "ir/base/diag.h"
+#include "ir/base/list.h"
+#include "ir/base/nearest.h"
+
+#include <string.h>
+
+static const char prefix[] = "cuda:";
+enum { PREFIX = sizeof prefix - 1 };
+
+/* The CPU is as if of the lowest capability. */
+static int capability(const Device *device) {
+  return device ? device->capability : 0;
+}
+
+static void add(TargetList *list, const Device *device) {
+  int at = 0;
+  while (at < list->n && capability(list->device[at]) > capability(device))
+    at++;
+  if (at < list->n && capability(list->device[at]) == capability(device))
+    return;
+  CHECK(list->n < MAX_TARGETS, "more capabilities than MAX_TARGETS");
+  memmove(&list->device[at + 1], &list->device[at], (size_t)(list->n - at) * sizeof *list->device);
+  list->device[at] = device;
+  list->n++;
+}
+
+static void add_default_gpus(TargetList *list) {
+  for (int i = 0; device_at(i); i++)
+    if (device_at(i)->is_default)
+      add(list, device_at(i));
+}
+
+static bool unknown(Arena *arena, const char *name) {
+  const char *why;
+  Nearest nearest =
+      nearest_to(device_find(arena, name, &why) ? arena_printf(arena, "%s%s", prefix, name) : name);
+  nearest_try(&nearest, "cpu");
+  nearest_try(&nearest, "cuda");
+  for (int i = 0; device_at(i); i++) {
+    nearest_try(&nearest, arena_printf(arena, "%s%s", prefix, device_at(i)->name));
+    nearest_try(&nearest, arena_printf(arena, "%ssm_%d", prefix, device_at(i)->capability));
+  }
+  fprintf(stderr, "ampcc: --target: unknown target `%s`%s; see --list-targets\n", name,
+          nearest_hint(arena, &nearest, ""));
+  return false;
+}
+
+static bool add_named(Arena *arena, const char *name, TargetList *list) {
+  const char *why = NULL;
+  if (!strcmp(name, "cpu")) {
+    add(list, NULL);
+    return true;
+  }
+  if (!strcmp(name, "cuda")) {
+    add_default_gpus(list);
+    return true;
+  }
+  if (strncmp(name, prefix, PREFIX) != 0)
+    return unknown(arena, name);
+  const Device *device = device_find(arena, name + PREFIX, &why);
+  if (device)
+    add(list, device);
+  else
+    fprintf(stderr, "ampcc: --target=%s: %s\n", name, why);
+  return device != NULL;
+}
+
+bool targets_parse(Arena *arena, const char *text, TargetList *out) {
+  *out = (TargetList){0};
+  for (const char *name; (name = list_word(arena, &text, ',')) != NULL;)
+    if (!add_named(arena, name, out))
+      return false;
+  if (!out->n)
+    fputs("ampcc: --target names nothing to build for\n", stderr);
+  return out->n > 0;
+}
+
+void targets_list(FILE *out) {
+  fputs("cpu            x86-64 with AVX2, AVX-512 where there is\n", out);
+  for (int i = 0; device_at(i); i++) {
+    const Device *device = device_at(i);
+    fprintf(out, "%s%-9s %ssm_%-4d %s%s\n", prefix, device->name, prefix, device->capability,
+            device->product, device->is_default ? " *" : "");
+  }
+  fputs("cuda           those with *\n", out);
+}

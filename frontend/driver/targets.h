@@ -1,0 +1,23 @@
+/* --target: what a program is built for. */
+#ifndef AMPCC_FRONTEND_DRIVER_TARGETS_H
+#define AMPCC_FRONTEND_DRIVER_TARGETS_H
+
+#include "codegen/cuda/toolkit/device.h"
+
+#include <stdio.h>
+
+enum { MAX_TARGETS = 32 };
+
+/* In the order in which the program tries them: GPUs, newest first, then the CPU. */
+typedef struct TargetList {
+  const Device *device[MAX_TARGETS]; /* NULL: the CPU */
+  int n;
+} TargetList;
+
+/* "cpu,cuda:h200,cuda:sm_80,cuda". GPUs of one capability are one target, the first named stands
+ * for it. False after one line on stderr. */
+bool targets_parse(Arena *arena, const char *text, TargetList *out);
+/* --list-targets */
+void targets_list(FILE *out);
+
+#endif

@@ -1,0 +1,25 @@
+/* ModelDef -> Module: one graph @train in stage model, with the outputs that ir/README.md names.
+ * Whatever the bytes, the importer reports every error it finds and never crashes: a model may come
+ * from a stranger. */
+#ifndef AMPCC_FRONTEND_IMPORT_IMPORT_H
+#define AMPCC_FRONTEND_IMPORT_IMPORT_H
+
+#include "ir/ir.h"
+#include "ir/recipe.h"
+
+/* One recipe flag of the command line; wins over the model's own recipe. */
+typedef struct Override {
+  const RecipeField *field;
+  const char *text;
+} Override;
+
+typedef struct Overrides {
+  const Override *at;
+  int n;
+} Overrides;
+
+/* `file` is for diagnostics. NULL after reporting at least one error. */
+Module *import_bytes(Arena *arena, const char *file, const uint8_t *bytes, size_t size,
+                     Overrides overrides, Diag *diag);
+
+#endif

@@ -1,0 +1,60 @@
+/* The loss and the metrics: from logits and label to the outputs that ir/README.md names. */
+#include "frontend/import/import_parts.h"
+
+#include <string.h>
+
+static void add_output(Import *im, Value *value, const char *name) {
+  Node *node = graph_append(im->graph, OP_OUTPUT, import_loc(im, "loss"), 1, &value);
+  attr_set_str(im->graph, node, ATTR_NAME, name);
+  node_finish(im->graph, node, name, 0, NULL);
+}
+
+/* The mean of f32[N] under `mean`, and the vector itself under `each`. */
+static void add_mean(Import *im, Value *value, const char *mean, const char *each) {
+  const int64_t batch_axis[] = {0};
+  Node *node = graph_append(im->graph, OP_REDUCE_MEAN, import_loc(im, "loss"), 1, &value);
+  attr_set_ints(im->graph, node, ATTR_AXES, batch_axis, 1);
+  add_output(im, node_finish(im->graph, node, mean, 1, NULL), mean);
+  add_output(im, value, each);
+}
+
+static void add_xent(Import *im, Value *const args[2]) {
+  Node *node = graph_append(im->graph, OP_SOFTMAX_XENT, import_loc(im, "loss"), 2, args);
+  attr_set_float(im->graph, node, ATTR_SMOOTHING, im->module->recipe->label_smoothing);
+  add_mean(im, node_finish(im->graph, node, "loss_each", 1, NULL), "loss", "loss_each");
+}
+
+static void add_top_k(Import *im, Value *const args[2], int k, const char *mean, const char *each) {
+  Node *node = graph_append(im->graph, OP_IN_TOP_K, import_loc(im, "loss"), 2, args);
+  attr_set_int(im->graph, node, ATTR_K, k);
+  add_mean(im, node_finish(im->graph, node, each, 1, NULL), mean, each);
+}
+
+static bool fits_xent(const Value *logits, const Value *label) {
+  return logits->type.rank == 2 && logits->type.dtype == DT_F32 && label->type.rank == 1 &&
+         label->type.dtype == DT_I32 && logits->type.dim[0] == label->type.dim[0];
+}
+
+void import_loss(Import *im) {
+  const Ampcc__Loss *loss = im->model->loss;
+  if (!loss || loss->kind != AMPCC__LOSS__KIND__SOFTMAX_CROSS_ENTROPY) {
+    import_error(im, NULL, NULL, DIAG_MODEL_LOSS, "the model has no loss of a known kind");
+    return;
+  }
+  const char *label = *loss->label ? loss->label : "label";
+  Value *args[2] = {import_find(im, "loss", "logits", loss->logits),
+                    import_find(im, "loss", "label", label)};
+  if (!args[0] || !args[1] || args[0] == &import_poison || args[1] == &import_poison)
+    return;
+  if (!fits_xent(args[0], args[1])) {
+    import_error(im, "loss", loss->logits, DIAG_MODEL_LOSS,
+                 "needs logits f32 [N, classes] and label i32 [N], not %s and %s",
+                 type_text(im->arena, args[0]->type), type_text(im->arena, args[1]->type));
+    return;
+  }
+  add_xent(im, args);
+  add_top_k(im, args, 1, "accuracy", "hit_each");
+  if (strstr(im->module->recipe->metrics, "top5"))
+    add_top_k(im, args, 5, "accuracy_top_5", "hit5_each");
+  add_output(im, args[0], "logits");
+}

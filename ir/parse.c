@@ -13,6 +13,7 @@ typedef struct Parser {
   Lexer lex;
   Module *module;
   Graph *graph;
+  RecipePlaces places;
 } Parser;
 
 /* A node being read. */
@@ -292,7 +293,7 @@ static bool parse_graph(Parser *p) {
 
 static bool parse_module(Parser *p) {
   lex_lines(&p->lex);
-  if (lex_accept(&p->lex, "recipe") && !recipe_parse(p->module->recipe, &p->lex))
+  if (lex_accept(&p->lex, "recipe") && !recipe_parse(p->module->recipe, &p->lex, &p->places))
     return false;
   for (lex_lines(&p->lex); *p->lex.at; lex_lines(&p->lex))
     if (!parse_graph(p))
@@ -300,12 +301,30 @@ static bool parse_module(Parser *p) {
   return p->module->n_graphs ? true : lex_fail(&p->lex, "`graph @name`");
 }
 
+/* The batch size is in the shape of the images, too: a recipe that names it must agree. */
+static void check_batch(const Parser *p) {
+  int64_t batch_size = p->module->recipe->batch_size;
+  const Graph *graph = p->module->graph[0];
+  SrcLoc loc = p->places.of[RECIPE_AT_batch_size];
+  for (int i = 0; i < graph->n_nodes && loc.line; i++) {
+    const Node *node = graph->node[i];
+    if (node->op != OP_INPUT || strcmp(attr_str(node, ATTR_NAME, ""), "image"))
+      continue;
+    TensorType type = node->result[0]->type;
+    if (type.rank && type.dim[0] != batch_size)
+      diag_error(p->lex.diag, loc, DIAG_RECIPE,
+                 "the recipe's batch_size is %lld, but the images of @%s are %lld",
+                 (long long)batch_size, graph->name, (long long)type.dim[0]);
+  }
+}
+
 Module *module_parse(Arena *arena, const char *file, const char *text, Diag *diag) {
   Parser p = {.lex = {file, text, text, 1, arena, diag}, .module = module_new(arena)};
   int before = diag->n_errors;
   if (!parse_module(&p) || diag->n_errors != before)
     return NULL;
-  recipe_check(p.module->recipe, (SrcLoc){.file = file}, diag);
+  check_batch(&p);
+  recipe_check(arena, p.module->recipe, &p.places, (SrcLoc){.file = file}, diag);
   if (!module_check(p.module, diag) || diag->n_errors != before)
     return NULL;
   for (int i = 0; i < p.module->n_graphs; i++)

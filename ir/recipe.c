@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const RecipeField recipe_field[] = {
-#define RECIPE(field, flag, kind, otherwise, when, help)                                           \
-  {#field, flag, help, RECIPE_##kind, RECIPE_##when, offsetof(Recipe, field)},
+const RecipeField recipe_field[RECIPE_COUNT] = {
+#define RECIPE(field, flag, kind, otherwise, takes, when, help)                                    \
+  {#field, flag, help, RECIPE_##kind, RECIPE_##when, offsetof(Recipe, field), {takes}},
 #include "ir/recipe.def"
 };
-const int n_recipe_fields = (int)(sizeof recipe_field / sizeof recipe_field[0]);
 
 #define DEFAULT_STR(value)   value
 #define DEFAULT_INT(value)   value
@@ -19,7 +18,7 @@ const int n_recipe_fields = (int)(sizeof recipe_field / sizeof recipe_field[0]);
 #define DEFAULT_FLOATS(value)                                                                      \
   { value, NULL }
 static const Recipe defaults = {
-#define RECIPE(field, flag, kind, otherwise, when, help) .field = DEFAULT_##kind(otherwise),
+#define RECIPE(field, flag, kind, otherwise, takes, when, help) .field = DEFAULT_##kind(otherwise),
 #include "ir/recipe.def"
 };
 
@@ -30,7 +29,7 @@ Recipe *recipe_new(Arena *arena) {
 }
 
 const RecipeField *recipe_find(const char *flag_or_field) {
-  for (int i = 0; i < n_recipe_fields; i++)
+  for (int i = 0; i < RECIPE_COUNT; i++)
     if (!strcmp(recipe_field[i].flag, flag_or_field) ||
         !strcmp(recipe_field[i].field, flag_or_field))
       return &recipe_field[i];
@@ -63,11 +62,10 @@ static bool set_floats(Arena *arena, RecipeFloats *out, const char *text) {
   return true;
 }
 
-bool recipe_set(Arena *arena, Recipe *recipe, const RecipeField *field, const char *text) {
-  void *at = field_of(recipe, field);
+static bool set_value(Arena *arena, void *at, RecipeKind kind, const char *text) {
   char *end = NULL;
   double value = 0;
-  switch (field->kind) {
+  switch (kind) {
   case RECIPE_STR:
     *(const char **)at = arena_strdup(arena, text, strlen(text));
     return true;
@@ -87,6 +85,92 @@ bool recipe_set(Arena *arena, Recipe *recipe, const RecipeField *field, const ch
     return set_floats(arena, at, text);
   }
   return false;
+}
+
+/* ---- which values fit ---- */
+
+static bool has_word(const char *words, const char *word, size_t len) {
+  for (const char *at = words; *at;) {
+    size_t n = strcspn(at, " ");
+    if (n == len && memcmp(at, word, len) == 0)
+      return true;
+    at += n + (at[n] == ' ');
+  }
+  return false;
+}
+
+static bool words_fit(const RecipeTakes *takes, const char *text) {
+  size_t len;
+  do {
+    len = takes->many ? strcspn(text, ",") : strlen(text);
+    if (!has_word(takes->words, text, len))
+      return false;
+    text += len + 1;
+  } while (text[-1]);
+  return true;
+}
+
+static bool number_fits(const RecipeTakes *takes, double value) { /* false for NaN */
+  return value >= takes->low && value <= takes->high;
+}
+
+static bool numbers_fit(const RecipeTakes *takes, const RecipeFloats *list) {
+  for (int i = 0; i < list->n; i++)
+    if (!number_fits(takes, list->v[i]) ||
+        (takes->rising && !(list->v[i] > (i ? list->v[i - 1] : takes->low))))
+      return false;
+  return true;
+}
+
+/* A default fits, also where it is none of the words: a model need not name a data set. */
+static bool field_fits(const RecipeField *field, const void *at) {
+  const char *text, *otherwise;
+  switch (field->kind) {
+  case RECIPE_STR:
+    text = *(const char *const *)at;
+    otherwise = *(const char *const *)((const char *)&defaults + field->offset);
+    return !field->takes.words || !strcmp(text, otherwise) || words_fit(&field->takes, text);
+  case RECIPE_INT:
+    return number_fits(&field->takes, (double)*(const int64_t *)at);
+  case RECIPE_FLOAT:
+    return number_fits(&field->takes, *(const double *)at);
+  case RECIPE_FLOATS:
+    return numbers_fit(&field->takes, at);
+  }
+  return false;
+}
+
+bool recipe_set(Arena *arena, Recipe *recipe, const RecipeField *field, const char *text) {
+  void *at = field_of(recipe, field);
+  return set_value(arena, at, field->kind, text) && field_fits(field, at);
+}
+
+/* "a b c" -> "a, b or c" */
+static const char *words_listed(Arena *arena, const char *words, const char *last) {
+  const char *all = "";
+  for (const char *at = words; *at;) {
+    int n = (int)strcspn(at, " ");
+    const char *between = !*all ? "" : at[n] ? ", " : last;
+    all = arena_printf(arena, "%s%s%.*s", all, between, n, at);
+    at += n + (at[n] == ' ');
+  }
+  return all;
+}
+
+const char *recipe_takes(Arena *arena, const RecipeField *field) {
+  static const char *const numbers[] = {[RECIPE_INT] = "a whole number from %.16g to %.16g",
+                                        [RECIPE_FLOAT] = "a number from %.16g to %.16g",
+                                        [RECIPE_FLOATS] =
+                                            "numbers from %.16g to %.16g with commas between"};
+  const RecipeTakes *takes = &field->takes;
+  if (field->kind == RECIPE_STR && !takes->words)
+    return "text";
+  if (field->kind == RECIPE_STR)
+    return takes->many
+               ? arena_printf(arena, "a comma list of %s", words_listed(arena, takes->words, ", "))
+               : words_listed(arena, takes->words, " or ");
+  const char *text = arena_printf(arena, numbers[field->kind], takes->low, takes->high);
+  return takes->rising ? arena_printf(arena, "rising %s", text) : text;
 }
 
 /* ---- text form ---- */
@@ -129,7 +213,7 @@ static void print_field(const RecipeField *field, const void *at, FILE *out) {
 
 void recipe_print(const Recipe *recipe, FILE *out) {
   int printed = 0;
-  for (int i = 0; i < n_recipe_fields; i++) {
+  for (int i = 0; i < RECIPE_COUNT; i++) {
     const RecipeField *field = &recipe_field[i];
     const void *at = (const char *)recipe + field->offset;
     if (same(field, at, (const char *)&defaults + field->offset))
@@ -156,7 +240,7 @@ static bool parse_field(Recipe *recipe, const RecipeField *field, Lexer *lex) {
   return false;
 }
 
-bool recipe_parse(Recipe *recipe, Lexer *lex) {
+bool recipe_parse(Recipe *recipe, Lexer *lex, RecipePlaces *places) {
   if (!lex_accept(lex, "{"))
     return lex_fail(lex, "`{`");
   do {
@@ -172,105 +256,49 @@ bool recipe_parse(Recipe *recipe, Lexer *lex) {
       return lex_fail(lex, "`=`");
     if (!parse_field(recipe, field, lex))
       return false;
+    places->of[field - recipe_field] = loc;
   } while (lex_accept(lex, ","));
   return lex_accept(lex, "}") ? true : lex_fail(lex, "`,` or `}`");
 }
 
 /* ---- checks ---- */
 
-/* Which words a field may hold; `many`: a comma list of them. */
-static const struct Words {
-  const char *field, *words;
-  bool many;
-} words_of[] = {
-    {"dataset", "fashion_mnist cifar10 synthetic", false},
-    {"optimizer", "sgd momentum nesterov lars adam adamw", false},
-    {"schedule", "constant piecewise cosine", false},
-    {"decay_spares", "batch_norm bias none", true},
-    {"metrics", "top1 top5", true},
-};
-
-/* Ranges of numeric fields. */
-static const struct Range {
-  const char *field;
-  double low, high;
-} range_of[] = {
-    {"batch_size", 1, 1 << 20},
-    {"train_epochs", 0, 1e6},
-    {"momentum", 0, 1},
-    {"beta1", 0, 1},
-    {"beta2", 0, 1},
-    {"epsilon", 0, 1},
-    {"trust", 0, 1e3},
-    {"weight_decay", 0, 1e3},
-    {"clip_value", 0, 1e30},
-    {"clip_norm", 0, 1e30},
-    {"label_smoothing", 0, 1},
-    {"learning_rate", 0, 1e6},
-    {"lr_batch", 0, 1e9},
-    {"end_learning_rate", 0, 1e6},
-    {"warmup_epochs", 0, 1e6},
-    {"pad", 0, 1024},
-    {"flip", 0, 1},
-    {"standardize", 0, 1},
-    {"seed", 0, 9007199254740992.0},
-};
-
-static bool has_word(const char *words, const char *word, size_t len) {
-  for (const char *at = words; *at;) {
-    size_t n = strcspn(at, " ");
-    if (n == len && memcmp(at, word, len) == 0)
-      return true;
-    at += n + (at[n] == ' ');
-  }
-  return false;
-}
-
-static void check_words(const Recipe *recipe, const struct Words *rule, SrcLoc loc, Diag *diag) {
-  const RecipeField *field = recipe_find(rule->field);
-  const char *text = *(const char *const *)((const char *)recipe + field->offset);
-  const char *otherwise = *(const char *const *)((const char *)&defaults + field->offset);
-  if (!strcmp(text, otherwise)) /* also "", where a model need not say it */
-    return;
-  do {
-    size_t len = rule->many ? strcspn(text, ",") : strlen(text);
-    if (!has_word(rule->words, text, len))
-      diag_error(diag, loc, DIAG_RECIPE, "%s: `%.*s` is none of: %s", rule->field, (int)len, text,
-                 rule->words);
-    text += len + (text[len] == ',');
-  } while (*text);
-}
-
-static void check_range(const Recipe *recipe, const struct Range *rule, SrcLoc loc, Diag *diag) {
-  const RecipeField *field = recipe_find(rule->field);
-  const char *at = (const char *)recipe + field->offset;
-  double value = field->kind == RECIPE_INT ? (double)*(const int64_t *)at : *(const double *)at;
-  if (!(value >= rule->low && value <= rule->high))
-    diag_error(diag, loc, DIAG_RECIPE, "%s: %g is not between %g and %g", rule->field, value,
-               rule->low, rule->high);
-}
-
 enum { MAX_BOUNDARIES = 28 }; /* the 64 entries of input `schedule`, ir/README.md */
 
-static void check_schedule(const Recipe *recipe, SrcLoc loc, Diag *diag) {
-  const RecipeFloats *b = &recipe->boundaries, *m = &recipe->multipliers;
-  if (strcmp(recipe->schedule, "piecewise") != 0)
-    return;
-  if (b->n > MAX_BOUNDARIES || m->n != b->n + 1)
-    diag_error(diag, loc, DIAG_RECIPE,
-               "multipliers: a piecewise schedule with %d boundaries (at most %d) needs %d, not %d",
-               b->n, MAX_BOUNDARIES, b->n + 1, m->n);
-  for (int i = 0; i < b->n; i++)
-    if (!(b->v[i] > (i ? b->v[i - 1] : 0)))
-      diag_error(diag, loc, DIAG_RECIPE, "boundaries: must be ascending and positive");
+const char *recipe_conflict(Arena *arena, const Recipe *recipe) {
+  int b = recipe->boundaries.n, m = recipe->multipliers.n;
+  if (recipe->clip_value > 0 && recipe->clip_norm > 0)
+    return "clip_value and clip_norm do not go together: --clip-value=0 or --clip-norm=0 turns one "
+           "off";
+  if (!strcmp(recipe->schedule, "piecewise") && (b > MAX_BOUNDARIES || m != b + 1))
+    return arena_printf(
+        arena, "a piecewise schedule with %d boundaries (at most %d) needs %d multipliers, not %d",
+        b, MAX_BOUNDARIES, b + 1, m);
+  return NULL;
 }
 
-void recipe_check(const Recipe *recipe, SrcLoc loc, Diag *diag) {
-  for (size_t i = 0; i < sizeof words_of / sizeof words_of[0]; i++)
-    check_words(recipe, &words_of[i], loc, diag);
-  for (size_t i = 0; i < sizeof range_of / sizeof range_of[0]; i++)
-    check_range(recipe, &range_of[i], loc, diag);
-  if (recipe->clip_value > 0 && recipe->clip_norm > 0)
-    diag_error(diag, loc, DIAG_RECIPE, "clip_value and clip_norm do not go together");
-  check_schedule(recipe, loc, diag);
+static void report_field(Arena *arena, const RecipeField *field, const void *at, SrcLoc loc,
+                         Diag *diag) {
+  char *text = NULL;
+  size_t size;
+  FILE *value = open_memstream(&text, &size);
+  CHECK(value, "out of memory");
+  print_field(field, at, value);
+  fclose(value);
+  diag_error(diag, loc, DIAG_RECIPE, "the recipe's %s takes %s, not %s", field->field,
+             recipe_takes(arena, field), text);
+  free(text);
+}
+
+void recipe_check(Arena *arena, const Recipe *recipe, const RecipePlaces *places, SrcLoc loc,
+                  Diag *diag) {
+  for (int i = 0; i < RECIPE_COUNT; i++) {
+    const void *at = (const char *)recipe + recipe_field[i].offset;
+    if (!field_fits(&recipe_field[i], at))
+      report_field(arena, &recipe_field[i], at, places && places->of[i].line ? places->of[i] : loc,
+                   diag);
+  }
+  const char *conflict = recipe_conflict(arena, recipe);
+  if (conflict)
+    diag_error(diag, loc, DIAG_RECIPE, "%s", conflict);
 }

@@ -97,7 +97,7 @@ static json_t *graph_json(Arena *arena, const Graph *graph) {
 
 static json_t *recipe_json(Arena *arena, const Recipe *recipe) {
   json_t *json = json_object();
-  for (int i = 0; i < n_recipe_fields; i++) {
+  for (int i = 0; i < RECIPE_COUNT; i++) {
     const RecipeField *field = &recipe_field[i];
     const void *at = (const char *)recipe + field->offset;
     const RecipeFloats *floats = at;

@@ -146,7 +146,7 @@ static void write_setting(const Recipe *recipe, const RecipeField *field, FILE *
 static void write_recipe(const Recipe *recipe, FILE *out) {
   int n = 0;
   fputs("static const AmprtSetting settings[] = {\n", out);
-  for (int i = 0; i < n_recipe_fields; i++)
+  for (int i = 0; i < RECIPE_COUNT; i++)
     if (recipe_field[i].when == RECIPE_RUN) {
       write_setting(recipe, &recipe_field[i], out);
       n++;

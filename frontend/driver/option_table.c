@@ -33,12 +33,16 @@ static void help_warnings(const OptionTable *table, FILE *out) {
 static void help_recipe(FILE *out) {
   static const char *const argument[] = {
       [RECIPE_STR] = "WORD", [RECIPE_INT] = "N", [RECIPE_FLOAT] = "X", [RECIPE_FLOATS] = "X,Y"};
+  Arena *arena = arena_new();
   fputs("\nrecipe: instead of the model's (*: may also be given to the program)\n", out);
-  for (int i = 0; i < n_recipe_fields; i++) {
+  for (int i = 0; i < RECIPE_COUNT; i++) {
     const RecipeField *field = &recipe_field[i];
     help_line(out, 0, field->flag, argument[field->kind], field->help);
+    if (field->takes.words)
+      fprintf(out, ": %s", recipe_takes(arena, field));
     fputs(field->when == RECIPE_RUN ? " *\n" : "\n", out);
   }
+  arena_free(arena);
 }
 
 void option_table_help(const OptionTable *table, FILE *out) {
@@ -67,6 +71,7 @@ typedef struct Args {
   CommandLine *out;
   Override *override;
   int n_overrides, cap_overrides;
+  Recipe *recipe; /* what the overrides say, else defaults */
 } Args;
 
 bool option_wrong_value(const OptionTable *table, int option, const char *text) {
@@ -107,7 +112,7 @@ static bool unknown_option(Args *args, const char *name, const char *argument) {
   Nearest nearest = nearest_to(name);
   for (int i = 0; i < table->n_options; i++)
     nearest_try(&nearest, table->option[i].flag);
-  for (int i = 0; table->recipe && i < n_recipe_fields; i++)
+  for (int i = 0; table->recipe && i < RECIPE_COUNT; i++)
     nearest_try(&nearest, recipe_field[i].flag);
   const char *hint = nearest_hint(args->arena, &nearest, "--");
   fprintf(stderr, "%s: unknown option `%s`%s\n", program, argument, *hint ? hint : "; see --help");
@@ -144,6 +149,20 @@ static bool parse_option(Args *args, int option, const char *value) {
   return value && (option != args->table->warn || parse_warning(args, value));
 }
 
+/* A flag of the recipe. */
+static bool parse_override(Args *args, const RecipeField *field, const char *value) {
+  Override override = {field, take_value(args, field->flag, value)};
+  if (!override.text)
+    return false;
+  if (!recipe_set(args->arena, args->recipe, field, override.text)) {
+    fprintf(stderr, "%s: --%s takes %s, not `%s`\n", args->table->program, field->flag,
+            recipe_takes(args->arena, field), override.text);
+    return false;
+  }
+  arena_push(args->arena, args->override, args->n_overrides, args->cap_overrides, override);
+  return true;
+}
+
 static bool parse_long(Args *args, const char *arg) {
   const char *value;
   const char *name = flag_name(args, arg + 2, &value);
@@ -153,10 +172,7 @@ static bool parse_long(Args *args, const char *arg) {
   const RecipeField *field = args->table->recipe ? recipe_find(name) : NULL;
   if (!field || strcmp(field->flag, name))
     return unknown_option(args, name, arg);
-  Override override = {field, take_value(args, name, value)};
-  if (override.text)
-    arena_push(args->arena, args->override, args->n_overrides, args->cap_overrides, override);
-  return override.text != NULL;
+  return parse_override(args, field, value);
 }
 
 /* -o FILE, -oFILE, -v */
@@ -181,7 +197,12 @@ static bool parse_model(Args *args, const char *arg) {
 
 bool command_line_parse(Arena *arena, const OptionTable *table, int argc, char **argv,
                         CommandLine *out) {
-  Args args = {.arena = arena, .table = table, .argc = argc, .argv = argv, .out = out};
+  Args args = {.arena = arena,
+               .table = table,
+               .argc = argc,
+               .argv = argv,
+               .out = out,
+               .recipe = recipe_new(arena)};
   bool only_models = false;
   for (args.at = 1; args.at < argc; args.at++) {
     const char *arg = argv[args.at];
@@ -194,6 +215,10 @@ bool command_line_parse(Arena *arena, const OptionTable *table, int argc, char *
       ok = arg[1] == '-' ? parse_long(&args, arg) : parse_short(&args, arg);
     if (!ok)
       return false;
+  }
+  if (args.recipe->clip_value > 0 && args.recipe->clip_norm > 0) { /* whatever the model says */
+    fprintf(stderr, "%s: %s\n", table->program, recipe_conflict(arena, args.recipe));
+    return false;
   }
   out->overrides = (Overrides){args.override, args.n_overrides};
   return true;

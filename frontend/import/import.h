@@ -7,7 +7,8 @@
 #include "ir/ir.h"
 #include "ir/recipe.h"
 
-/* One recipe flag of the command line; wins over the model's own recipe. */
+/* One recipe flag of the command line, with a value that its field takes; wins over the model's own
+ * recipe. */
 typedef struct Override {
   const RecipeField *field;
   const char *text;

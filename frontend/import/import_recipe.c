@@ -11,8 +11,8 @@ static bool is_set(const ProtobufCFieldDescriptor *field, const char *message) {
   return *(const uint32_t *)quantifier == field->id;
 }
 
-static void copy_field(Import *im, const RecipeField *field,
-                       const ProtobufCFieldDescriptor *from, const char *message) {
+static void copy_field(Import *im, const RecipeField *field, const ProtobufCFieldDescriptor *from,
+                       const char *message) {
   static const ProtobufCType type_of_kind[] = {[RECIPE_STR] = PROTOBUF_C_TYPE_STRING,
                                                [RECIPE_INT] = PROTOBUF_C_TYPE_INT64,
                                                [RECIPE_FLOAT] = PROTOBUF_C_TYPE_DOUBLE,
@@ -31,7 +31,7 @@ static void copy_field(Import *im, const RecipeField *field,
 
 static void read_message(Import *im) {
   const Ampcc__Recipe *recipe = im->model->recipe;
-  for (int i = 0; recipe && i < n_recipe_fields; i++) {
+  for (int i = 0; recipe && i < RECIPE_COUNT; i++) {
     const RecipeField *field = &recipe_field[i];
     if (!strcmp(field->field, "name")) /* ModelDef.name */
       continue;
@@ -49,10 +49,8 @@ void import_recipe(Import *im, Overrides overrides) {
     recipe->name = im->model->name;
   read_message(im);
   for (int i = 0; i < overrides.n; i++) {
-    const Override *override = &overrides.at[i];
-    if (!recipe_set(im->arena, recipe, override->field, override->text))
-      import_error(im, NULL, NULL, DIAG_RECIPE, "--%s does not take `%s`", override->field->flag,
-                   import_quote(im, override->text));
+    bool fits = recipe_set(im->arena, recipe, overrides.at[i].field, overrides.at[i].text);
+    CHECK(fits, "an override was not checked");
   }
-  recipe_check(recipe, import_loc(im, NULL), im->diag);
+  recipe_check(im->arena, recipe, NULL, import_loc(im, NULL), im->diag);
 }

@@ -154,15 +154,16 @@ static bool override_graph(Module *module, const char *file, Overrides overrides
   for (int i = 0; i < overrides.n; i++) {
     const RecipeField *field = overrides.at[i].field;
     Recipe old = *module->recipe;
-    if (!recipe_set(module->arena, module->recipe, field, overrides.at[i].text))
-      diag_error(diag, loc, DIAG_RECIPE, "--%s does not take `%s`", field->flag,
-                 overrides.at[i].text);
-    else if (is_built_in(module, field) && !same_field(&old, module->recipe, field))
+    bool fits = recipe_set(module->arena, module->recipe, field, overrides.at[i].text);
+    CHECK(fits, "an override was not checked");
+    if (is_built_in(module, field) && !same_field(&old, module->recipe, field))
       diag_error(diag, loc, DIAG_OPTION,
                  "--%s cannot change what is built into this graph: compile the model again",
                  field->flag);
   }
-  recipe_check(module->recipe, loc, diag);
+  const char *conflict = recipe_conflict(module->arena, module->recipe);
+  if (conflict)
+    diag_error(diag, loc, DIAG_RECIPE, "%s", conflict);
   return diag->n_errors == before;
 }
 

@@ -23,7 +23,7 @@ static const char *const heading[GROUP_COUNT] = {
 static const char *const model_flag[] = {
 #define OPTION(id, flag, letter, argument, group, help) flag,
 #include "frontend/driver/options.def"
-#define RECIPE(field, flag, kind, otherwise, when, help) flag,
+#define RECIPE(field, flag, kind, otherwise, takes, when, help) flag,
 #include "ir/recipe.def"
     NULL};
 

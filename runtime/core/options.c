@@ -20,6 +20,35 @@ const AmprtOption amprt_option[] = {
 };
 const int amprt_n_options = sizeof amprt_option / sizeof *amprt_option;
 
+/* Every flag of the compiler that decides what this program is; `takes` of the recipe's only. Both
+ * tables are the compiler's own: lists of flags without any types. */
+typedef struct CompilerFlag {
+  const char *flag;
+  const char *argument; /* what to write behind `=`; NULL: nothing */
+  bool run;             /* the program has it, too */
+  struct {
+    double low, high;
+    const char *words;
+    bool many, rising;
+  } takes;
+} CompilerFlag;
+
+#define FIXED_COMPILE false
+#define FIXED_RUN     true
+#define RECIPE(field, flag, kind, otherwise, takes, when, help)                                    \
+  {flag, AMPRT_VALUE_##kind, FIXED_##when, {takes}},
+#define OPTION(id, flag, letter, argument, group, help) OPTION_OF_##group(flag, argument)
+#define OPTION_OF_PROGRAM(flag, argument)               {flag, argument, false, {0}},
+#define OPTION_OF_OUTPUT(flag, argument)
+#define OPTION_OF_PASSES(flag, argument)
+#define OPTION_OF_REPORTS(flag, argument)
+#define OPTION_OF_TOOLS(flag, argument)
+static const CompilerFlag compiler_flag[] = {
+#include "frontend/driver/options.def"
+#include "ir/recipe.def"
+};
+enum { N_COMPILER_FLAGS = sizeof compiler_flag / sizeof *compiler_flag };
+
 /* --train_epochs is --train-epochs */
 static bool same_flag(const char *a, size_t n, const char *b) {
   for (size_t i = 0; i < n; i++)
@@ -32,6 +61,13 @@ static const AmprtOption *option_find(const char *name, size_t n) {
   for (int i = 0; i < amprt_n_options; i++)
     if (amprt_option[i].flag && same_flag(name, n, amprt_option[i].flag))
       return &amprt_option[i];
+  return NULL;
+}
+
+static const CompilerFlag *compiler_flag_find(const char *name, size_t n) {
+  for (int i = 0; i < N_COMPILER_FLAGS; i++)
+    if (same_flag(name, n, compiler_flag[i].flag))
+      return &compiler_flag[i];
   return NULL;
 }
 
@@ -77,6 +113,18 @@ static AmprtStatus fail_unknown(const char *arg, const char *name, size_t n, Amp
     }
   return amprt_fail(error, AMPRT_USAGE, "unknown flag `%.80s`%s%s; see --help", arg, near,
                     *near ? "?" : "");
+}
+
+/* `text` is all of the argument and `next` the one behind it, or NULL. */
+static AmprtStatus fail_fixed(const CompilerFlag *fixed, const char *value, const char *next,
+                              AmprtError *error) {
+  if (!value && next && *next != '-')
+    value = next;
+  if (!value || !fixed->argument)
+    value = fixed->argument;
+  return amprt_fail(error, AMPRT_USAGE,
+                    "--%s is fixed when the program is made: ampcc MODEL --%s%s%.200s -o PROGRAM",
+                    fixed->flag, fixed->flag, value ? "=" : "", value ? value : "");
 }
 
 static bool parse_double(const char *text, const char **end, double *out) {
@@ -161,6 +209,84 @@ AmprtStatus amprt_options_set(AmprtOptions *options, const char *flag, const cha
   return set_one(options, option, value, error);
 }
 
+/* ---- which values a field of the recipe takes ---- */
+
+static const CompilerFlag *run_flag(const char *flag) {
+  const CompilerFlag *found = compiler_flag_find(flag, strlen(flag));
+  return found && found->run ? found : NULL;
+}
+
+static int word_index(const char *words, const char *word) {
+  size_t n = strlen(word);
+  for (int i = 0; words; i++) {
+    if (strcspn(words, " ") == n && !memcmp(words, word, n))
+      return i;
+    words = strchr(words, ' ');
+    words += words != NULL;
+  }
+  return -1;
+}
+
+int amprt_recipe_word(const char *flag, const char *word) {
+  const CompilerFlag *field = run_flag(flag);
+  return field ? word_index(field->takes.words, word) : -1;
+}
+
+/* "a b c" -> "a, b or c" */
+static void list_words(const char *words, char *out, size_t size) {
+  size_t used = 0;
+  for (const char *at = words; *at && used < size;) {
+    int n = (int)strcspn(at, " ");
+    const char *between = at == words ? "" : at[n] ? ", " : " or ";
+    used += (size_t)snprintf(out + used, size - used, "%s%.*s", between, n, at);
+    at += n + (at[n] == ' ');
+  }
+}
+
+static bool numbers_fit(const CompilerFlag *field, const double *v, int n) {
+  for (int i = 0; i < n; i++)
+    if (!(v[i] >= field->takes.low && v[i] <= field->takes.high) ||
+        (field->takes.rising && !(v[i] > (i ? v[i - 1] : field->takes.low))))
+      return false;
+  return true;
+}
+
+static bool value_fits(const CompilerFlag *field, const AmprtOption *option,
+                       const AmprtOptions *options) {
+  const char *at = (const char *)options + option->offset;
+  const AmprtFloats *list = (const void *)at;
+  double number = 0;
+  switch (option->kind) {
+  case AMPRT_OPT_STR:
+    return !field->takes.words || !strcmp(*(const char *const *)at, option->otherwise) ||
+           word_index(field->takes.words, *(const char *const *)at) >= 0;
+  case AMPRT_OPT_INT:
+    number = (double)*(const int64_t *)at;
+    return numbers_fit(field, &number, 1);
+  case AMPRT_OPT_FLOAT:
+    return numbers_fit(field, (const double *)at, 1);
+  case AMPRT_OPT_FLOATS:
+    return numbers_fit(field, list->v, list->n);
+  case AMPRT_OPT_BOOL:
+    break;
+  }
+  return true;
+}
+
+static AmprtStatus check_takes(const AmprtOptions *options, const AmprtOption *option,
+                               const char *value, AmprtError *error) {
+  const CompilerFlag *field = run_flag(option->flag);
+  char words[256] = "";
+  if (!field || value_fits(field, option, options))
+    return AMPRT_OK;
+  if (option->kind != AMPRT_OPT_STR)
+    return amprt_fail(error, AMPRT_USAGE, "--%s takes %s%s from %.16g to %.16g, not `%.80s`",
+                      option->flag, field->takes.rising ? "rising " : "",
+                      kind_info[option->kind].what, field->takes.low, field->takes.high, value);
+  list_words(field->takes.words, words, sizeof words);
+  return amprt_fail(error, AMPRT_USAGE, "--%s takes %s, not `%.80s`", option->flag, words, value);
+}
+
 /* argv[*i], and its value if that is the next argument */
 static AmprtStatus parse_one(AmprtOptions *options, int argc, char **argv, int *i,
                              AmprtError *error) {
@@ -178,12 +304,16 @@ static AmprtStatus parse_one(AmprtOptions *options, int argc, char **argv, int *
   } else {
     return amprt_fail(error, AMPRT_USAGE, "unexpected argument `%.80s`; see --help", arg);
   }
+  const CompilerFlag *fixed = option ? NULL : compiler_flag_find(name, n);
+  if (fixed && arg[1] == '-')
+    return fail_fixed(fixed, value, *i + 1 < argc ? argv[*i + 1] : NULL, error);
   if (!option)
     return fail_unknown(arg, name, n, error);
   if (!value && option->kind != AMPRT_OPT_BOOL && *i + 1 < argc)
     value = argv[++*i];
   *((bool *)options + option->given) = true;
-  return set_one(options, option, value, error);
+  AmprtStatus status = set_one(options, option, value, error);
+  return status ? status : check_takes(options, option, value, error);
 }
 
 static AmprtStatus check_ranges(const AmprtOptions *o, AmprtError *error) {
@@ -191,15 +321,8 @@ static AmprtStatus check_ranges(const AmprtOptions *o, AmprtError *error) {
     bool good;
     const char *text;
   } rule[] = {
-      {o->train_epochs >= 0 && o->train_epochs <= 1e6, "--train-epochs must be from 0 to 1000000"},
       {o->epochs_between_evals > 0, "--epochs-between-evals must be larger than 0"},
       {o->max_train_steps >= 0, "--max-train-steps must not be negative"},
-      {o->learning_rate >= 0, "--learning-rate must not be negative"},
-      {o->lr_batch >= 0, "--learning-rate-batch must not be negative"},
-      {o->warmup_epochs >= 0, "--warmup-epochs must not be negative"},
-      {o->pad >= 0 && o->pad <= 4096, "--augment-pad must be from 0 to 4096"},
-      {o->flip == 0 || o->flip == 1, "--augment-flip must be 0 or 1"},
-      {o->standardize == 0 || o->standardize == 1, "--standardize must be 0 or 1"},
       {o->synthetic_examples >= 0, "--synthetic-examples must not be negative"},
       {o->data_threads >= 0 && o->data_threads <= 64, "--data-threads must be from 0 to 64"},
       {o->threads >= 0 && o->threads <= 4096, "--threads must be from 0 to 4096"},
@@ -259,7 +382,11 @@ void amprt_options_help(const AmprtProgram *program, const char *argv0, FILE *ou
     snprintf(left, sizeof left, "%s--%s%s%s", option->letter ? letter : "", option->flag,
              *option->value ? "=" : "", option->value);
     const char *otherwise = default_of(program, option);
-    fprintf(out, "  %-30s %s%s%s%s\n", left, option->help, *otherwise ? " [" : "", otherwise,
-            *otherwise ? "]" : "");
+    const CompilerFlag *field = run_flag(option->flag);
+    char words[256] = "";
+    if (field && field->takes.words)
+      list_words(field->takes.words, words, sizeof words);
+    fprintf(out, "  %-30s %s%s%s%s%s%s\n", left, option->help, *words ? ": " : "", words,
+            *otherwise ? " [" : "", otherwise, *otherwise ? "]" : "");
   }
 }

@@ -23,6 +23,21 @@ typedef double AmprtOptFLOAT;
 typedef const char *AmprtOptSTR; /* points into argv, the program's recipe or the table */
 typedef AmprtFloats AmprtOptFLOATS;
 
+/* A row of ir/recipe.def as one of options.def, if the program has that flag. */
+#define AMPRT_RECIPE_ROW(field, flag, kind, otherwise, takes, when, help)                          \
+  AMPRT_RECIPE_##when(field, flag, kind, otherwise, help)
+#define AMPRT_RECIPE_COMPILE(field, flag, kind, otherwise, help)
+#define AMPRT_RECIPE_RUN(field, flag, kind, otherwise, help)                                       \
+  OPTION(field, flag, 0, kind, AMPRT_TEXT_##kind(otherwise), AMPRT_VALUE_##kind, help)
+#define AMPRT_TEXT_STR(text)      text
+#define AMPRT_TEXT_INT(number)    #number
+#define AMPRT_TEXT_FLOAT(number)  #number
+#define AMPRT_TEXT_FLOATS(number) ""
+#define AMPRT_VALUE_STR           "WORD"
+#define AMPRT_VALUE_INT           "N"
+#define AMPRT_VALUE_FLOAT         "X"
+#define AMPRT_VALUE_FLOATS        "X,X..."
+
 typedef struct AmprtOptions {
 #define GROUP(title)
 #define OPTION(field, flag, letter, kind, otherwise, value, help) AmprtOpt##kind field;
@@ -54,12 +69,15 @@ extern const AmprtOption amprt_option[];
 extern const int amprt_n_options;
 
 /* Table defaults, then the program's recipe, then argv. `--flag=value`, `--flag value`, bare
- * booleans, dashes or underscores. AMPRT_USAGE for anything else, with the nearest flags named. */
+ * booleans, dashes or underscores. AMPRT_USAGE for anything else, with the nearest flags named, or
+ * the command of ampcc where a flag of the compiler was meant. */
 AmprtStatus amprt_options_parse(AmprtOptions *options, const AmprtProgram *program, int argc,
                                 char **argv, AmprtError *error);
 /* One setting, as on the command line; `value` NULL for a bare boolean. */
 AmprtStatus amprt_options_set(AmprtOptions *options, const char *flag, const char *value,
                               AmprtError *error);
+/* The position of a word among those that a flag of the recipe takes; -1 if it takes others. */
+int amprt_recipe_word(const char *flag, const char *word);
 void amprt_options_help(const AmprtProgram *program, const char *argv0, FILE *out);
 
 #endif

@@ -17,16 +17,6 @@ AmprtCycle amprt_schedule_cycle(const AmprtOptions *options, int64_t index, int6
   return (AmprtCycle){epochs, (uint64_t)batches};
 }
 
-static const char *const kind_name[] = {"constant", "piecewise", "cosine"};
-
-static AmprtStatus find_kind(const char *name, int *kind, AmprtError *error) {
-  for (*kind = 0; *kind < 3; ++*kind)
-    if (!strcmp(name, kind_name[*kind]))
-      return AMPRT_OK;
-  return amprt_fail(error, AMPRT_USAGE,
-                    "--lr-schedule: `%.80s` is not constant, piecewise or cosine", name);
-}
-
 static AmprtStatus check_pieces(const AmprtOptions *options, int64_t n, AmprtError *error) {
   const AmprtFloats *boundaries = &options->boundaries, *factors = &options->multipliers;
   if (factors->n != boundaries->n + 1)
@@ -36,17 +26,14 @@ static AmprtStatus check_pieces(const AmprtOptions *options, int64_t n, AmprtErr
   if (6 + 2 * boundaries->n + 1 > n)
     return amprt_fail(error, AMPRT_USAGE, "--lr-boundaries: this program has room for %lld",
                       (long long)(n - 7) / 2);
-  for (int i = 0; i < boundaries->n; i++)
-    if (!(boundaries->v[i] > (i ? boundaries->v[i - 1] : 0)))
-      return amprt_fail(error, AMPRT_USAGE, "--lr-boundaries must be positive and rise");
   return AMPRT_OK;
 }
 
 AmprtStatus amprt_schedule_fill(const AmprtOptions *options, int64_t images, int64_t batch_size,
                                 float *s, int64_t n, AmprtError *error) {
-  int kind = 0;
-  AmprtStatus status = find_kind(options->schedule, &kind, error);
-  if (!status && n < 7)
+  int kind = amprt_recipe_word("lr-schedule", options->schedule);
+  AmprtStatus status = AMPRT_OK;
+  if (n < 7)
     status = amprt_fail(error, AMPRT_ENV, "the program's schedule has %lld entries", (long long)n);
   if (!status && kind == 1)
     status = check_pieces(options, n, error);

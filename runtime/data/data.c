@@ -86,8 +86,7 @@ AmprtStatus amprt_data_open(AmprtData *data, const AmprtProgram *program,
   else if (!strcmp(name, "cifar10"))
     status = amprt_cifar_open(data, error);
   else
-    status = amprt_fail(error, AMPRT_USAGE,
-                        "--dataset: `%.80s` is not fashion_mnist, cifar10 or synthetic", name);
+    status = amprt_fail(error, AMPRT_USAGE, "--dataset: there is no reader for `%.80s`", name);
   if (!status)
     status = amprt_dataset_fit(&data->train, program, "training", error);
   return status ? status : amprt_dataset_fit(&data->test, program, "test", error);

@@ -33,6 +33,15 @@ def usage():
     fails(2, "one model at a time", "mlp.pb", "other.pb")
     fails(2, "would overwrite the model", "mlp.pb", "--emit=ir", "-o", "mlp.pb")
     fails(2, "cannot go to standard output", "mlp.pb", "-o", "-")
+    # a wrong flag of the recipe is no fault of the model (tests/import has the model's own)
+    for flag, takes in (("--batch-size=0", "a whole number from 1 to 1048576, not `0`"), ("--batch_size", "a whole number from 1 to 1048576, not `x`"),
+                        ("--momentum=nan", "a number from 0 to 1, not `nan`"), ("--optimizer=sgb", "sgd, "), ("--augment-pad=4097", "a whole number from 0 to 4096"),
+                        ("--lr-boundaries=2,1", "rising numbers from 0 to 1000000 with commas between, not `2,1`"), ("--metrics=top1,top9", "a comma list of top1, top5"),
+                        ("--decay-spares=", "a comma list of batch_norm, bias, none, not ``"), ("--dataset=mnist", "fashion_mnist, cifar10")):
+        name = flag.split("=")[0].replace("_", "-")
+        fails(2, "ampcc: %s takes %s" % (name, takes), "mlp.pb", flag, *([] if "=" in flag else ["x"]))
+    fails(2, "ampcc: clip_value and clip_norm do not go together", "mlp.pb", "--clip-value=1", "--clip-norm=1")
+    expect("the same bounds as in programs", run(AMPCC, "mlp.pb", "--passes=", "--augment-pad=4096")[0] == 0)
     expect("ampcc-zoo: usage", run(ZOO)[0] == 2 and run(ZOO, "--nope")[0] == 2)
     expect("ampcc-zoo: unknown model", run(ZOO, "resnet19")[0] == 1)
 

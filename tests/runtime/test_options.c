@@ -60,8 +60,15 @@ static void test_wrong(void **state) {
       {"--lr-boundaries=1,,2", "numbers with commas"},
       {"--lr-boundaries=1,", "numbers with commas"},
       {"--epochs-between-evals=0", "must be larger than 0"},
-      {"--train-epochs=nan", "must be from 0"},
-      {"--augment-flip=2", "must be 0 or 1"},
+      {"--train-epochs=nan", "takes a number from 0 to 1000000, not `nan`"},
+      {"--augment-flip=2", "takes a whole number from 0 to 1, not `2`"},
+      {"--augment-pad=4097", "takes a whole number from 0 to 4096, not `4097`"},
+      {"--lr-schedule=linear", "takes constant, piecewise or cosine, not `linear`"},
+      {"--lr-boundaries=2,2", "takes rising numbers with commas between from 0 to 1000000, not"},
+      {"--lr-boundaries=0,2", "--lr-boundaries takes rising"},
+      {"--learning-rate=-1", "--learning-rate takes"},
+      {"--end-learning-rate=1e7", "--end-learning-rate takes"},
+      {"--dataset=cifar", "--dataset takes fashion_mnist, cifar10"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_int_equal(PARSE(wrong[i].arg), AMPRT_USAGE);
@@ -69,6 +76,89 @@ static void test_wrong(void **state) {
       fail_msg("%s: %s", wrong[i].arg, error.text);
   }
   assert_int_equal(PARSE("--resume", "--clean"), AMPRT_USAGE);
+}
+
+/* Each RUN field of ir/recipe.def is a flag that takes what the table says and nothing else. */
+static const struct {
+  const char *flag;
+  bool run;
+  struct {
+    double low, high;
+    const char *words;
+    bool many, rising;
+  } takes;
+} recipe[] = {
+#define COMPILE                                                 false
+#define RUN                                                     true
+#define RECIPE(field, flag, kind, otherwise, takes, when, help) {flag, when, {takes}},
+#include "ir/recipe.def"
+#undef COMPILE
+#undef RUN
+};
+
+static void test_recipe_takes(void **state) {
+  (void)state;
+  int n_run = 0;
+  for (size_t i = 0; i < sizeof recipe / sizeof *recipe; i++) {
+    const struct {
+      bool good;
+      double number;
+    } bound[] = {{true, recipe[i].takes.high},
+                 {false, recipe[i].takes.high * 2 + 1},
+                 {false, recipe[i].takes.low - 1}};
+    char arg[128];
+    n_run += recipe[i].run;
+    for (int b = 0; b < 3 && recipe[i].run && !recipe[i].takes.words; b++) {
+      snprintf(arg, sizeof arg, "--%s=%.16g", recipe[i].flag, bound[b].number);
+      assert_int_equal(PARSE(arg), bound[b].good ? AMPRT_OK : AMPRT_USAGE);
+    }
+    for (const char *word = recipe[i].takes.words; recipe[i].run && word && *word;) {
+      int len = (int)strcspn(word, " ");
+      snprintf(arg, sizeof arg, "--%s=%.*s", recipe[i].flag, len, word);
+      assert_int_equal(PARSE(arg), AMPRT_OK);
+      snprintf(arg, sizeof arg, "--%s=%.*sx", recipe[i].flag, len, word);
+      assert_int_equal(PARSE(arg), AMPRT_USAGE);
+      word += len + (word[len] == ' ');
+    }
+  }
+  assert_in_range(n_run, 10, 30);
+}
+
+/* Flags of the compiler: the answer is the command that makes such a program. */
+static void test_fixed(void **state) {
+  (void)state;
+  static const struct {
+    const char *arg, *next, *says;
+  } fixed[] = {
+      {"--dtype=fp16", "-q",
+       "--dtype is fixed when the program is made: ampcc MODEL --dtype=fp16 -o PROGRAM"},
+      {"--batch_size", "256", "ampcc MODEL --batch-size=256 -o"},
+      {"--batch-size", "--quiet", "ampcc MODEL --batch-size=N -o"},
+      {"--loss_scale=dynamic:init=8", "-q", "ampcc MODEL --loss-scale=dynamic:init=8 -o"},
+      {"--weight-decay=0", "-q", "ampcc MODEL --weight-decay=0 -o"},
+      {"--optimizer", "lars", "ampcc MODEL --optimizer=lars -o"},
+      {"--fp16_implementation=casting", "-q", "--fp16-implementation is fixed"},
+      {"--tf32", "-q", "ampcc MODEL --tf32 -o"},
+      {"--no_fuse=1", "-q", "ampcc MODEL --no-fuse -o"},
+      {"--max-memory=6GiB", "-q", "ampcc MODEL --max-memory=6GiB -o"},
+      {"--target=cuda", "-q", "ampcc MODEL --target=cuda -o"},
+      {"--batch-norm-momentum=.9", "-q", "ampcc MODEL --batch-norm-momentum=.9 -o"},
+  };
+  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+    assert_int_equal(PARSE(fixed[i].arg, fixed[i].next), AMPRT_USAGE);
+    if (!strstr(error.text, fixed[i].says))
+      fail_msg("%s: %s", fixed[i].arg, error.text);
+  }
+  for (size_t i = 0; i < sizeof recipe / sizeof *recipe; i++) { /* no field is left out */
+    char arg[64];
+    snprintf(arg, sizeof arg, "--%s=none", recipe[i].flag);
+    if (recipe[i].run)
+      continue;
+    assert_int_equal(PARSE(arg), AMPRT_USAGE);
+    assert_non_null(strstr(error.text, "is fixed when the program is made: ampcc MODEL"));
+  }
+  assert_int_equal(PARSE("--emit=c"), AMPRT_USAGE); /* decides nothing about the program */
+  assert_non_null(strstr(error.text, "unknown flag `--emit=c`"));
 }
 
 static void test_help(void **state) {
@@ -150,14 +240,12 @@ static void test_schedule_cosine(void **state) {
 static void test_schedule_wrong(void **state) {
   (void)state;
   float s[64];
-  assert_int_equal(PARSE("--lr-schedule=linear"), AMPRT_OK);
-  assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_USAGE);
   assert_int_equal(PARSE("--lr-schedule=piecewise", "--lr-boundaries=1,2", "--lr-multipliers=1,2"),
                    AMPRT_OK);
   assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_USAGE);
   assert_int_equal(
-      PARSE("--lr-schedule=piecewise", "--lr-boundaries=2,2", "--lr-multipliers=1,2,3"), AMPRT_OK);
-  assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_USAGE);
+      PARSE("--lr-schedule=piecewise", "--lr-boundaries=1,2", "--lr-multipliers=1,2,3"), AMPRT_OK);
+  assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 64, &error), AMPRT_OK);
   assert_int_equal(amprt_schedule_fill(&options, 100, 10, s, 10, &error), AMPRT_USAGE);
 }
 
@@ -182,6 +270,8 @@ int main(void) {
       cmocka_unit_test(test_forms),
       cmocka_unit_test(test_recipe_then_argv),
       cmocka_unit_test(test_wrong),
+      cmocka_unit_test(test_recipe_takes),
+      cmocka_unit_test(test_fixed),
       cmocka_unit_test(test_help),
       cmocka_unit_test(test_schedule_numbers),
       cmocka_unit_test(test_schedule_cosine),

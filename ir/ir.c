@@ -190,45 +190,55 @@ void graph_drop_node(Graph *graph, Node *node) {
   graph->n_nodes = kept;
 }
 
+static void renumber(Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    graph->node[i]->order = i;
+}
+
+bool graph_has(const Graph *graph, const Node *node) {
+  return node->order < graph->n_nodes && graph->node[node->order] == node;
+}
+
 /* Depth-first from each node in the present order, operands first, on an explicit stack: stable,
  * and safe on deep graphs. */
 void graph_sort(Graph *graph) {
+  enum { UNSEEN, ON_STACK, DONE };
+  Arena *scratch = arena_new();
   int n = graph->n_nodes, done = 0, top = 0;
-  Node **sorted = arena_alloc(graph->arena, (size_t)(n + 1) * sizeof *sorted);
+  Node **sorted = arena_alloc(scratch, (size_t)(n + 1) * sizeof *sorted);
+  unsigned char *state = arena_alloc(scratch, (size_t)n + 1);
   struct {
     Node *node;
     int arg;
-  } *stack = arena_alloc(graph->arena, (size_t)(n + 1) * sizeof *stack);
-  for (int i = 0; i < n; i++)
-    graph->node[i]->mark = 0;
+  } *stack = arena_alloc(scratch, (size_t)(n + 1) * sizeof *stack);
+  renumber(graph);
   for (int i = 0; i < n; i++) {
-    if (graph->node[i]->mark)
+    if (state[i] != UNSEEN)
       continue;
-    graph->node[i]->mark = 1;
+    state[i] = ON_STACK;
     stack[top].node = graph->node[i];
     stack[top++].arg = 0;
     while (top) {
       Node *node = stack[top - 1].node;
       if (stack[top - 1].arg == node->n_args) {
-        node->mark = 2;
+        state[node->order] = DONE;
         sorted[done++] = node;
         top--;
         continue;
       }
       Node *def = value_resolve(node->arg[stack[top - 1].arg++])->node;
-      CHECK(def->mark != 1, "cycle through %s", op_info[def->op].name);
-      if (!def->mark) {
-        def->mark = 1;
+      CHECK(graph_has(graph, def), "an operand is not in the graph");
+      CHECK(state[def->order] != ON_STACK, "cycle through %s", op_info[def->op].name);
+      if (state[def->order] == UNSEEN) {
+        state[def->order] = ON_STACK;
         stack[top].node = def;
         stack[top++].arg = 0;
       }
     }
   }
-  CHECK(done == n, "an operand is not in the graph");
-  for (int i = 0; i < n; i++) {
-    graph->node[i] = sorted[i];
-    sorted[i]->order = i;
-  }
+  memcpy(graph->node, sorted, (size_t)n * sizeof *sorted);
+  renumber(graph);
+  arena_free(scratch);
 }
 
 /* ---- replacing ---- */
@@ -247,46 +257,63 @@ void value_replace(Value *old, Value *with) {
   old->forward = with;
 }
 
-void graph_count_uses(Graph *graph) {
+void graph_index_uses(Graph *graph) {
+  int n = 0, begin = 0;
+  renumber(graph);
   for (int i = 0; i < graph->n_nodes; i++)
     for (int r = 0; r < graph->node[i]->n_results; r++)
       graph->node[i]->result[r]->n_uses = 0;
   for (int i = 0; i < graph->n_nodes; i++)
-    for (int a = 0; a < graph->node[i]->n_args; a++) {
+    for (int a = 0; a < graph->node[i]->n_args; a++, n++) {
       Value **arg = &graph->node[i]->arg[a];
       *arg = value_resolve(*arg);
+      CHECK(graph_has(graph, (*arg)->node), "operand %%%s is not in the graph", (*arg)->name);
       (*arg)->n_uses++;
     }
-}
-
-/* Marks what effects need, walking backwards: operands stand before their users. */
-static void mark_live(Graph *graph) {
-  for (int i = 0; i < graph->n_nodes; i++) {
-    Node *node = graph->node[i];
-    node->mark =
-        op_info[node->op].flags & OPF_EFFECT || node->op == OP_INPUT || node->op == OP_VARIABLE;
+  if (n > graph->cap_uses) {
+    graph->cap_uses = 2 * n;
+    graph->use = arena_alloc(graph->arena, (size_t)graph->cap_uses * sizeof *graph->use);
   }
-  for (int i = graph->n_nodes - 1; i >= 0; i--)
-    if (graph->node[i]->mark)
-      for (int a = 0; a < graph->node[i]->n_args; a++)
-        value_resolve(graph->node[i]->arg[a])->node->mark = 1;
+  for (int i = 0; i < graph->n_nodes; i++)
+    for (int r = 0; r < graph->node[i]->n_results; r++) {
+      Value *value = graph->node[i]->result[r];
+      value->use = &graph->use[begin];
+      begin += value->n_uses;
+      value->n_uses = 0;
+    }
+  for (int i = 0; i < graph->n_nodes; i++)
+    for (int a = 0; a < graph->node[i]->n_args; a++) {
+      Value *value = graph->node[i]->arg[a];
+      graph->use[value->use - graph->use + value->n_uses++] = (Use){graph->node[i], a};
+    }
 }
 
 void graph_sweep(Graph *graph) {
-  mark_live(graph);
+  Arena *scratch = arena_new();
+  bool *live = arena_alloc(scratch, (size_t)graph->n_nodes + 1);
+  renumber(graph);
+  for (int i = graph->n_nodes - 1; i >= 0; i--) { /* readers before what they read */
+    Node *node = graph->node[i];
+    live[i] |=
+        op_info[node->op].flags & OPF_EFFECT || node->op == OP_INPUT || node->op == OP_VARIABLE;
+    for (int a = 0; live[i] && a < node->n_args; a++) {
+      const Node *def = value_resolve(node->arg[a])->node;
+      CHECK(graph_has(graph, def), "operand %%%s is not in the graph", node->arg[a]->name);
+      live[def->order] = true;
+    }
+  }
   int kept = 0;
   for (int i = 0; i < graph->n_nodes; i++) {
     Node *node = graph->node[i];
-    if (node->mark) {
-      node->order = kept;
+    if (live[i])
       graph->node[kept++] = node;
-    } else {
+    else
       for (int r = 0; r < node->n_results; r++)
         names_remove(graph->names, node->result[r]->name);
-    }
   }
   graph->n_nodes = kept;
-  graph_count_uses(graph);
+  arena_free(scratch);
+  graph_index_uses(graph);
 }
 
 Graph *graph_clone(Module *into, const Graph *graph, const char *name) {
@@ -305,8 +332,8 @@ Graph *graph_clone(Module *into, const Graph *graph, const char *name) {
       Value *value = add_result(clone, to, from->result[r]->name);
       value->type = from->result[r]->type;
       value->layout = from->result[r]->layout;
-      value->n_uses = from->result[r]->n_uses;
     }
   }
+  graph_index_uses(clone);
   return clone;
 }

@@ -93,6 +93,13 @@ typedef struct Attr {
 
 typedef struct Node Node;
 typedef struct Value Value;
+
+/* One reading of a value: it is operand `arg` of `node`. */
+typedef struct Use {
+  Node *node;
+  int arg;
+} Use;
+
 struct Value {
   TensorType type;
   const char *name; /* printed as %name; unique in its graph, any bytes but NUL and newline */
@@ -100,7 +107,10 @@ struct Value {
   Node *node;
   int index;      /* which result of `node` */
   Value *forward; /* set by value_replace, resolved by graph_sweep */
-  int n_uses;     /* valid after graph_sweep */
+  /* Its readers in graph order, as they were at the last graph_sweep or graph_index_uses. Edits
+   * since then do not show. */
+  const Use *use;
+  int n_uses;
 };
 
 struct Node {
@@ -110,8 +120,7 @@ struct Node {
   Value *result[MAX_RESULTS];
   Attr *attr; /* ascending by key */
   SrcLoc loc; /* loc.name is the user's layer */
-  int order;  /* position in its graph; valid after graph_sweep */
-  int mark;   /* scratch for whoever walks */
+  int order;  /* position in its graph; valid after graph_sweep. Indexes what a pass knows of it */
 };
 
 typedef struct Module Module;
@@ -124,6 +133,8 @@ typedef struct Graph {
   Node **node;
   int n_nodes, cap_nodes;
   NameMap *names;
+  Use *use; /* of all values, one behind the other */
+  int cap_uses;
   int64_t arena_bytes; /* plan-memory: size of the arena (printed in the graph's header) */
 } Graph;
 
@@ -196,10 +207,11 @@ void graph_sort(Graph *graph);
 /* All uses of `old` become uses of `with` at the next graph_sweep; refuses a change of type. */
 void value_replace(Value *old, Value *with);
 Value *value_resolve(Value *value); /* what `value` stands for now */
-/* Applies replacements, recounts uses, renumbers, drops what no OPF_EFFECT node reaches.
- * `input` and `variable` nodes stay: they are the graph's signature. */
+/* Applies replacements, renumbers, lists the readers of every value anew, drops what no OPF_EFFECT
+ * node reaches. `input` and `variable` nodes stay: they are the graph's signature. */
 void graph_sweep(Graph *graph);
-void graph_count_uses(Graph *graph); /* applies replacements and recounts, drops nothing */
+void graph_index_uses(Graph *graph);                  /* the same, but drops nothing */
+bool graph_has(const Graph *graph, const Node *node); /* once numbers are valid: not dropped? */
 Graph *graph_clone(Module *into, const Graph *graph, const char *name);
 void graph_drop_node(Graph *graph, Node *node); /* an effect node that is no longer wanted */
 

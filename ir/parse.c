@@ -328,6 +328,6 @@ Module *module_parse(Arena *arena, const char *file, const char *text, Diag *dia
   if (!module_check(p.module, diag) || diag->n_errors != before)
     return NULL;
   for (int i = 0; i < p.module->n_graphs; i++)
-    graph_count_uses(p.module->graph[i]);
+    graph_index_uses(p.module->graph[i]);
   return p.module;
 }

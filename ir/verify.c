@@ -142,20 +142,42 @@ static bool check_names(const Graph *graph, const Node *node, Diag *diag) {
   return true;
 }
 
-/* Every variable has at most one update; state does not clash. */
+/* Every variable has at most one update. */
 static bool check_updates(const Graph *graph, Diag *diag) {
-  bool ok = true;
-  for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = 0;
+  Arena *scratch = arena_new();
+  bool ok = true, *updated = arena_alloc(scratch, (size_t)graph->n_nodes + 1);
   for (int i = 0; i < graph->n_nodes; i++) {
-    Node *node = graph->node[i];
-    if (node->op == OP_UPDATE && value_resolve(node->arg[0])->node->mark++) {
-      diag_error(diag, node->loc, DIAG_STATE, "%%%s is updated twice",
-                 value_resolve(node->arg[0])->name);
+    const Node *node = graph->node[i];
+    if (node->op != OP_UPDATE)
+      continue;
+    const Value *variable = value_resolve(node->arg[0]);
+    if (updated[variable->node->order]) {
+      diag_error(diag, node->loc, DIAG_STATE, "%%%s is updated twice", variable->name);
       ok = false;
     }
+    updated[variable->node->order] = true;
   }
+  arena_free(scratch);
   return ok;
+}
+
+/* The readers that values list are those that there are: each is there, and as many as operands. */
+static void verify_uses(const Graph *graph, const char *when) {
+  int listed = 0, read = 0;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    read += node->n_args;
+    for (int r = 0; r < node->n_results; r++) {
+      const Value *value = node->result[r];
+      listed += value->n_uses;
+      for (int u = 0; u < value->n_uses; u++)
+        CHECK(graph_has(graph, value->use[u].node) &&
+                  value->use[u].node->arg[value->use[u].arg] == value,
+              "%%%s lists a reader that does not read it, after %s", value->name, when);
+    }
+  }
+  CHECK(listed == read, "values of @%s list %d of %d readers after %s", graph->name, listed, read,
+        when);
 }
 
 static bool check_graph(const Graph *graph, Diag *diag) {
@@ -209,8 +231,10 @@ bool module_check(const Module *module, Diag *diag) {
 
 void module_verify(const Module *module, const char *when) {
   Diag diag = {.out = stderr};
-  if (module_check(module, &diag))
-    return;
-  module_print(module, stderr);
-  BUG("%d invariant(s) broken after %s", diag.n_errors, when);
+  if (!module_check(module, &diag)) {
+    module_print(module, stderr);
+    BUG("%d invariant(s) broken after %s", diag.n_errors, when);
+  }
+  for (int i = 0; i < module->n_graphs; i++)
+    verify_uses(module->graph[i], when);
 }

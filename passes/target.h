@@ -34,9 +34,6 @@ struct Target {
   /* Has the target such a kernel of `main`? NULL: never. For norm-forms: these change values, so a
    * pass must have written them. */
   bool (*has_form)(const Target *target, const Node *main, NormForm form);
-  /* May `a` and `b` (no main ops) share one loop? Called for every pair that a kernel would join.
-   */
-  bool (*fuses)(const Node *a, const Node *b);
   /* Scratch bytes that a kernel needs while it runs. */
   int64_t (*workspace)(const Target *target, const Kernel *kernel);
   void *context; /* the target's own */

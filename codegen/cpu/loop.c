@@ -11,8 +11,8 @@ enum { WIDTH = 1024, SUM_ROWS = 64 }; /* WIDTH: AMP_WIDTH of prelude.h */
 /* Whole rows of C as many as fit WIDTH, or a row in equal panels. Sums want chunks of many rows:
  * each chunk's partial sums are as long as a row. */
 static AmpGrid loop_grid(const Kernel *kernel) {
-  const Node *first = kernel->node[0];
-  int64_t channels = loop_channels(first), width = WIDTH, stride = WIDTH, panels = 1;
+  Space space = node_space(kernel->node[0]);
+  int64_t channels = space.channels, width = WIDTH, stride = WIDTH, panels = 1;
   bool sums = false;
   for (int i = 0; i < kernel->n_nodes; i++)
     sums |= op_info[kernel->node[i]->op].gen == GEN_CHANNEL;
@@ -24,7 +24,7 @@ static AmpGrid loop_grid(const Kernel *kernel) {
     width = ((channels + panels - 1) / panels + 15) / 16 * 16;
     panels = (channels + width - 1) / width;
   }
-  AmpGrid g = {.total = loop_count(first)};
+  AmpGrid g = {.total = space.count};
   g.blocks = (g.total + stride - 1) / stride;
   int64_t most = sums ? g.total / channels / SUM_ROWS : g.blocks;
   g.groups = chunk_count(g.total / panels, most < g.blocks ? most : g.blocks);

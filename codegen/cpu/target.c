@@ -14,6 +14,5 @@ const Target target_cpu = {
     .name = "cpu",
     .align = ALIGN,
     .activations = LAYOUT_NHWC,
-    .fuses = loop_fuses,
     .workspace = workspace,
 };

@@ -38,7 +38,7 @@ static bool is_small(const Kernel *kernel) {
   GenClass gen = op_info[kernel->node[0]->op].gen;
   if (gen != GEN_POINT && gen != GEN_VECTOR)
     return false;
-  return loop_count(kernel->node[0]) <= SMALL && !loop_has_channels(kernel);
+  return node_space(kernel->node[0]).count <= SMALL && !loop_has_channels(kernel);
 }
 
 /* All that the text of a kernel says: its types and itself. */

@@ -69,8 +69,8 @@ static int partials_of(const Node *node) {
 }
 
 LoopShape loop_shape(const Kernel *kernel) {
-  const Node *first = kernel->node[0];
-  int64_t total = loop_count(first), channels = loop_channels(first);
+  Space space = node_space(kernel->node[0]);
+  int64_t total = space.count, channels = space.channels;
   LoopShape s = {.vector = vector_of(kernel, total, channels),
                  .wide = total > INT32_MAX,
                  .space = {total, total / channels, (int32_t)channels, 1}};

@@ -108,7 +108,6 @@ void cuda_target_init(CudaTarget *cuda, const char *name) {
                           .pixels = true,
                           .kernel_around = kernel_around,
                           .has_form = has_form,
-                          .fuses = loop_fuses,
                           .workspace = workspace,
                           .context = cuda};
 }

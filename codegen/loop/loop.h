@@ -7,8 +7,7 @@
 #include "codegen/text/common/args.h"
 #include "codegen/loop/emitter.h"
 #include "codegen/loop/text.h"
-
-typedef enum LoopPart { PART_BODY, PART_TAIL } LoopPart;
+#include "ir/space.h"
 
 /* How a kernel reads an operand that it does not compute. */
 typedef enum LoadForm {
@@ -32,7 +31,7 @@ typedef struct LoopOutput {
   const Value *value;    /* what is stored */
   const Value *variable; /* into this one, or NULL: at its own place */
   const Value *go;       /* under this predicate, or NULL */
-  LoopPart part;
+  LoopPart part;         /* BODY or TAIL: which of the two stores it */
 } LoopOutput;
 
 typedef struct LoopPlan {
@@ -52,14 +51,10 @@ LoopPlan loop_plan(Arena *arena, const Kernel *kernel);
 int loop_sums_of(const Node *node); /* sums per channel that a CHANNEL node keeps */
 /* Does the body need to know the channel of an element? */
 bool loop_has_channels(const Kernel *kernel);
-LoopPart loop_part(const Node *node, const Kernel *kernel);
 /* Where node's operand `k` comes from: its producer in the kernel, or NULL and *input. */
 const Node *loop_producer(const LoopPlan *plan, const Value *value);
 int loop_input(LoopPlan *plan, const Node *node, int k);
 int loop_number(LoopPlan *plan, double number); /* appended; its place */
-/* Elements and last dimension of the space that a node iterates over. */
-int64_t loop_count(const Node *node);
-int64_t loop_channels(const Node *node);
 
 /* loop_args.c: the args' type, `@_args`, whose first member is `space`, and the table named `name`
  * of it for a function `function`. */
@@ -105,8 +100,6 @@ const char *opt_function(const Node *node);
 bool table_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 /* "affine_relu": the ops in order, cut where it gets long. */
 const char *loop_stem(Arena *arena, const Kernel *kernel);
-/* fuses.c: Target.fuses of every target that makes loops */
-bool loop_fuses(const Node *a, const Node *b);
 int64_t opt_chunks(const Node *node);
 /* Chunks for `total` elements of work cut at `most` places: by size alone, never by threads. */
 int64_t chunk_count(int64_t total, int64_t most);

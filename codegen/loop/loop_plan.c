@@ -11,24 +11,6 @@ int64_t chunk_count(int64_t total, int64_t most) {
   return n > 1 ? n : 1;
 }
 
-static int64_t last_dim(TensorType type) {
-  return type.rank ? type.dim[type.rank - 1] : 1;
-}
-
-/* The value whose type is the space: what a sum reads, what an update stores, else the result. */
-static TensorType space_of(const Node *node) {
-  if (op_info[node->op].gen == GEN_CHANNEL)
-    return node->arg[0]->type;
-  return node->op == OP_UPDATE ? node->arg[1]->type : node->result[0]->type;
-}
-
-int64_t loop_count(const Node *node) {
-  return type_count(space_of(node));
-}
-int64_t loop_channels(const Node *node) {
-  return last_dim(space_of(node));
-}
-
 int loop_sums_of(const Node *node) {
   if (op_info[node->op].gen != GEN_CHANNEL)
     return 0;
@@ -40,21 +22,6 @@ static bool in_kernel(const Kernel *kernel, const Node *node) {
     if (kernel->node[i] == node)
       return true;
   return false;
-}
-
-/* Tail nodes come after the sums; their results, too, are vectors over the channels. Casts may be
- * such. */
-LoopPart loop_part(const Node *node, const Kernel *kernel) {
-  bool after_sums = false;
-  for (int i = 0; i < kernel->n_nodes; i++) {
-    const Node *at = kernel->node[i];
-    GenClass gen = op_info[at->op].gen;
-    bool can_end = gen == GEN_VECTOR || at->op == OP_CAST;
-    if (at == node)
-      return can_end && after_sums ? PART_TAIL : PART_BODY;
-    after_sums |= gen == GEN_CHANNEL;
-  }
-  BUG("`%s` is not in kernel %d", op_info[node->op].name, kernel->id);
 }
 
 const Node *loop_producer(const LoopPlan *plan, const Value *value) {
@@ -110,7 +77,8 @@ static LoadForm broadcast_form(const LoopPlan *plan, const Node *node, AmpIndex 
   if (count == 1)
     return LOAD_SCALAR;
   bool is_float = dtype_info[x.dtype].is_float;
-  return is_float && is_vector(index) && count == loop_channels(node) ? LOAD_VECTOR : LOAD_GATHER;
+  return is_float && is_vector(index) && count == node_space(node).channels ? LOAD_VECTOR
+                                                                            : LOAD_GATHER;
 }
 
 /* ---- operands ---- */
@@ -122,7 +90,7 @@ static bool is_whole(const Node *node, int k) {
 static LoopInput describe_input(LoopPlan *plan, const Node *node, int k, AmpIndex *index) {
   const Value *value = node->arg[k], *storage = value_storage(node->arg[k]);
   int64_t count = type_count(value->type);
-  LoopPart part = loop_part(node, plan->kernel);
+  LoopPart part = loop_part(node, plan->kernel) == PART_TAIL ? PART_TAIL : PART_BODY;
   int64_t space = part == PART_TAIL ? plan->channels : plan->total;
   LoopInput input = {storage, value->type.dtype, LOAD_EACH, part, -1};
   if (storage->node->op == OP_CONST && !attr_find(storage->node, ATTR_DATA))
@@ -171,7 +139,7 @@ static void add_output(LoopPlan *plan, LoopOutput output) {
 
 /* Sums are finished in the tail. */
 static LoopPart result_part(const LoopPlan *plan, const Node *node) {
-  return op_info[node->op].gen == GEN_CHANNEL ? PART_TAIL : loop_part(node, plan->kernel);
+  return loop_part(node, plan->kernel) == PART_BODY ? PART_BODY : PART_TAIL;
 }
 
 static void add_stored_results(LoopPlan *plan, const Node *node) {
@@ -193,7 +161,7 @@ static void add_update(LoopPlan *plan, const Node *node) {
 /* ---- the whole ---- */
 
 bool loop_has_channels(const Kernel *kernel) {
-  int64_t total = loop_count(kernel->node[0]);
+  int64_t total = node_space(kernel->node[0]).count;
   for (int i = 0; i < kernel->n_nodes; i++) {
     const Node *node = kernel->node[i];
     if (op_info[node->op].gen == GEN_CHANNEL)
@@ -208,11 +176,9 @@ bool loop_has_channels(const Kernel *kernel) {
 }
 
 LoopPlan loop_plan(Arena *arena, const Kernel *kernel) {
-  const Node *first = kernel->node[0];
-  LoopPlan plan = {.arena = arena,
-                   .kernel = kernel,
-                   .total = loop_count(first),
-                   .channels = loop_channels(first)};
+  Space space = node_space(kernel->node[0]);
+  LoopPlan plan = {
+      .arena = arena, .kernel = kernel, .total = space.count, .channels = space.channels};
   for (int i = 0; i < kernel->n_nodes; i++) {
     const Node *node = kernel->node[i];
     if (node->op == OP_UPDATE) {

@@ -13,14 +13,14 @@ typedef struct Run {
   Graph *graph; /* as it became code */
   const Dump *dump;
   Certificate *out;
-  Finding **finding; /* by mark and result; NULL: the value was not stored */
+  Finding **finding; /* by order and result; NULL: the value was not stored */
   bool *blurred;     /* likewise: see Finding */
   bool rounds;       /* do sources and results have their types? */
   DType unit;        /* of the model errors: the program's low type, or f32 */
 } Run;
 
 static size_t place_of(const Value *value) {
-  return (size_t)value->node->mark * MAX_RESULTS + (size_t)value->index;
+  return (size_t)value->node->order * MAX_RESULTS + (size_t)value->index;
 }
 
 static bool is_float(const Value *value) {
@@ -29,8 +29,8 @@ static bool is_float(const Value *value) {
 
 /* ---- what was stored ---- */
 
-/* Is the node part of what loss and predictions are made of? By mark. */
-static bool *forward_nodes(Arena *arena, Graph *graph) {
+/* Is the node part of what loss and predictions are made of? By order. */
+static bool *forward_nodes(Arena *arena, const Graph *graph) {
   static const char *const end[] = {"loss", "logits", "accuracy", "accuracy_top_5"};
   bool *forward = arena_alloc(arena, (size_t)graph->n_nodes + 1);
   for (int i = graph->n_nodes - 1; i >= 0; i--) {
@@ -38,7 +38,7 @@ static bool *forward_nodes(Arena *arena, Graph *graph) {
     for (size_t e = 0; node->op == OP_OUTPUT && e < sizeof end / sizeof *end; e++)
       forward[i] |= strcmp(attr_str(node, ATTR_NAME, ""), end[e]) == 0;
     for (int k = 0; forward[i] && k < node->n_args; k++)
-      forward[node->arg[k]->node->mark] = true;
+      forward[node->arg[k]->node->order] = true;
   }
   return forward;
 }
@@ -50,14 +50,14 @@ static Role role_of(const Node *node, const bool *forward) {
       return ROLE_UPDATE;
   if (op_info[node->op].gen == GEN_OPT)
     return ROLE_UPDATE;
-  return forward[node->mark] ? ROLE_FORWARD : ROLE_GRADIENT;
+  return forward[node->order] ? ROLE_FORWARD : ROLE_GRADIENT;
 }
 
 /* The variable that the value is written straight to. */
-static const char *variable_of(const Graph *graph, const Value *value) {
-  for (int i = 0; i < graph->n_nodes; i++)
-    if (graph->node[i]->op == OP_UPDATE && value_storage(graph->node[i]->arg[1]) == value)
-      return graph->node[i]->arg[0]->name;
+static const char *variable_of(const Value *value) {
+  for (int u = 0; u < value->n_uses; u++)
+    if (value->use[u].node->op == OP_UPDATE && value->use[u].arg == 1)
+      return value->use[u].node->arg[0]->name;
   return NULL;
 }
 
@@ -65,7 +65,7 @@ static const DumpTensor *stored_of(const Run *run, const Value *value) {
   const int64_t *at = attr_ints(value->node, ATTR_AT, value->node->n_results);
   const char *variable = NULL;
   if (at && at[value->index] == AT_STATE && !run->out->skipped)
-    variable = variable_of(run->graph, value);
+    variable = variable_of(value);
   const DumpTensor *stored =
       dump_find(run->dump, variable ? arena_printf(run->arena, "after:%s", variable)
                                     : arena_printf(run->arena, "value:%s", value->name));
@@ -73,9 +73,7 @@ static const DumpTensor *stored_of(const Run *run, const Value *value) {
 }
 
 static void list_findings(Run *run) {
-  Graph *graph = run->graph;
-  for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = i;
+  const Graph *graph = run->graph;
   const bool *forward = forward_nodes(run->arena, graph);
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];

@@ -8,7 +8,7 @@ typedef struct Slot {
 } Slot;
 
 static Slot *slot_of(Slot *slots, Value *value) {
-  return &slots[value_resolve(value)->node->mark];
+  return &slots[value_resolve(value)->node->order];
 }
 
 static void slot_release(Slot *slot) {
@@ -22,10 +22,8 @@ static bool is_source(const Node *node) {
   return node->op == OP_INPUT || node->op == OP_VARIABLE;
 }
 
-static Slot *slots_new(Arena *arena, Graph *graph) {
+static Slot *slots_new(Arena *arena, const Graph *graph) {
   Slot *slots = arena_alloc(arena, (size_t)(graph->n_nodes + 1) * sizeof *slots);
-  for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = i;
   for (int i = 0; i < graph->n_nodes; i++)
     for (int k = 0; k < graph->node[i]->n_args; k++)
       slot_of(slots, graph->node[i]->arg[k])->uses++;
@@ -40,7 +38,7 @@ static void read_source(const Node *node, Slot *slot, const Visitor *visitor) {
 }
 
 static void run_node(const Node *node, Slot *slots, const Visitor *visitor) {
-  Slot *slot = &slots[node->mark];
+  Slot *slot = &slots[node->order];
   slot->arena = arena_new();
   if (is_source(node)) {
     read_source(node, slot, visitor);
@@ -53,7 +51,7 @@ static void run_node(const Node *node, Slot *slots, const Visitor *visitor) {
   visitor->visit(visitor->context, node, args, slot->result);
 }
 
-void graph_walk(Graph *graph, const Visitor *visitor) {
+void graph_walk(const Graph *graph, const Visitor *visitor) {
   Arena *arena = arena_new();
   Slot *slots = slots_new(arena, graph);
   for (int i = 0; i < graph->n_nodes; i++) {

@@ -15,7 +15,7 @@ typedef struct Visitor {
   void *context;
 } Visitor;
 
-/* Sets every node's mark to its place. Outputs and updates are not visited. */
-void graph_walk(Graph *graph, const Visitor *visitor);
+/* Outputs and updates are not visited. */
+void graph_walk(const Graph *graph, const Visitor *visitor);
 
 #endif

@@ -92,7 +92,7 @@ typedef struct Run {
 
 static const EvalTensor *value_of(const Run *run, Value *value) {
   value = value_resolve(value);
-  return &run->slot[value->node->mark][value->index];
+  return &run->slot[value->node->order][value->index];
 }
 
 /* Inputs and variables are read in place: nothing writes env before the last read. */
@@ -162,8 +162,8 @@ void eval_graph(const Graph *graph, EvalEnv *env, EvalRounding rounding, EvalEnv
   Run run = {graph, env, rounding, arena, NULL};
   run.slot = arena_alloc(arena, (size_t)(graph->n_nodes + 1) * sizeof *run.slot);
   for (int i = 0; i < graph->n_nodes; i++) {
-    Node *node = graph->node[i];
-    node->mark = i;
+    const Node *node = graph->node[i];
+    CHECK(node->order == i, "@%s is not numbered", graph->name);
     if (has_effect(node))
       continue;
     run.slot[i] = arena_alloc(arena, MAX_RESULTS * sizeof(EvalTensor));

@@ -139,30 +139,31 @@ static void visit(Grad *grad, Node *node) {
 }
 
 /* Makes a parameter's gradient an output, which keeps it alive until optimizer takes it, and gives
- * the value its name unless it is also the gradient of another parameter. */
-static void output_gradient(Grad *grad, Value *param, Value *dx) {
+ * the value its name unless it is also the gradient of another parameter. `named`, per node: must
+ * keep the name that it has. */
+static void output_gradient(Grad *grad, bool *named, Value *param, Value *dx) {
   Graph *graph = grad->graph;
   const char *name = name_with(graph, param->name, "grad");
   Value *holder = graph_find(graph, name);
-  if (holder != dx && !dx->node->mark) {
+  if (holder != dx && !named[dx->node->order]) {
     if (holder)
       graph_rename(graph, holder, graph_fresh_name(graph, name));
     graph_rename(graph, dx, name);
   }
-  dx->node->mark = dx->node->n_results == 1; /* others have one result per parameter */
+  named[dx->node->order] = dx->node->n_results == 1; /* others have one result per parameter */
   graph_output_add(graph, dx, name);
 }
 
-static void finish(Grad *grad, int n_forward) {
+static void finish(Grad *grad, int n_forward, Arena *scratch) {
   int found = 0, errors = grad->diag->n_errors;
-  for (int i = n_forward; i < grad->graph->n_nodes; i++)
-    grad->graph->node[i]->mark = i == n_forward; /* the seed */
+  bool *named = arena_alloc(scratch, (size_t)grad->graph->n_nodes + 1);
+  named[n_forward] = true; /* the seed */
   for (int i = 0; i < n_forward; i++) {
     Node *node = grad->graph->node[i];
     Value *dx = node_is_param(node) ? *slot_of(grad, node->result[0]) : NULL;
     found += dx != NULL;
     if (dx)
-      output_gradient(grad, node->result[0], dx);
+      output_gradient(grad, named, node->result[0], dx);
     else if (node_is_param(node))
       diag_error(grad->diag, node->loc, DIAG_NO_GRADIENT, "the loss does not depend on %%%s",
                  node->result[0]->name);
@@ -200,7 +201,7 @@ bool pass_autodiff(PassContext *context, Graph *graph) {
   for (int i = n - 1; i >= 0; i--)
     visit(&grad, graph->node[i]);
   if (context->diag->n_errors == errors)
-    finish(&grad, n);
+    finish(&grad, n, context->scratch);
   graph->stage = STAGE_TRAIN;
   return true;
 }

@@ -39,19 +39,15 @@ static void renew(Graph *graph, const Node *norm, int stat, Value *momentum, Val
   graph_update_add(graph, old, now, pred);
 }
 
-/* A mark on a variable: it has its update. */
-static void mark_updated(const Graph *graph) {
-  for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = 0;
-  for (int i = 0; i < graph->n_nodes; i++)
-    if (graph->node[i]->op == OP_UPDATE)
-      graph->node[i]->arg[0]->node->mark = 1;
-}
-
 void norm_update_stats(Graph *graph, Value *momentum, Value *pred) {
+  Arena *scratch = arena_new();
   int n = graph->n_nodes;
+  bool *updated = arena_alloc(scratch, (size_t)n + 1); /* per node: a variable with its update */
   Value *own = NULL;
-  mark_updated(graph);
+  graph_index_uses(graph); /* numbers the nodes: the caller has changed the graph */
+  for (int i = 0; i < n; i++)
+    if (graph->node[i]->op == OP_UPDATE)
+      updated[graph->node[i]->arg[0]->node->order] = true;
   for (int i = 0; i < n; i++) {
     Node *norm = graph->node[i];
     if (norm->op != OP_BATCH_NORM)
@@ -61,10 +57,11 @@ void norm_update_stats(Graph *graph, Value *momentum, Value *pred) {
       own = graph_const(graph, type_scalar(DT_F32), m, "bn_momentum", norm->loc);
     for (int stat = 3; stat <= 4; stat++) {
       Value *old = norm->arg[stat];
-      if (!is_stat(old) || old->node->mark)
+      if (!is_stat(old) || updated[old->node->order])
         continue;
-      old->node->mark = 1;
+      updated[old->node->order] = true;
       renew(graph, norm, stat, momentum ? momentum : own, pred);
     }
   }
+  arena_free(scratch);
 }

@@ -46,6 +46,7 @@ typedef struct Optimizer {
   const Recipe *recipe;
   Value *rate, *inverse, *step;
   Value *finite; /* gates every update; NULL without loss scaling */
+  bool *spared;  /* per node: a variable that weight decay spares for what it is used for */
 } Optimizer;
 
 static const Rule *rule_find(const char *name) {
@@ -55,27 +56,25 @@ static const Rule *rule_find(const char *name) {
   return NULL;
 }
 
-/* Marks the variables that weight decay spares for what they are used for. */
-static void mark_spared(const Optimizer *o) {
+static void find_spared(Optimizer *o, Arena *scratch) {
   bool norm = list_has(o->recipe->decay_spares, "batch_norm");
   bool bias = list_has(o->recipe->decay_spares, "bias");
-  for (int i = 0; i < o->graph->n_nodes; i++)
-    o->graph->node[i]->mark = 0;
+  o->spared = arena_alloc(scratch, (size_t)o->graph->n_nodes + 1);
   for (int i = 0; i < o->graph->n_nodes; i++) {
     const Node *node = o->graph->node[i];
     if (norm && node->op == OP_BATCH_NORM)
-      node->arg[1]->node->mark = node->arg[2]->node->mark = 1;
+      o->spared[node->arg[1]->node->order] = o->spared[node->arg[2]->node->order] = true;
     if (bias && node->op == OP_BIAS_ADD)
-      node->arg[1]->node->mark = 1;
+      o->spared[node->arg[1]->node->order] = true;
   }
 }
 
 static double decay_of(const Optimizer *o, const Node *param) {
-  return param->mark ? 0 : attr_float(param, ATTR_DECAY, o->recipe->weight_decay);
+  return o->spared[param->order] ? 0 : attr_float(param, ATTR_DECAY, o->recipe->weight_decay);
 }
 
-static bool is_spared(const Node *param) {
-  return param->mark || attr_float(param, ATTR_DECAY, 1) == 0;
+static bool is_spared(const Optimizer *o, const Node *param) {
+  return o->spared[param->order] || attr_float(param, ATTR_DECAY, 1) == 0;
 }
 
 /* Sets those of the recipe's numbers that the op knows. */
@@ -171,19 +170,17 @@ static void update_params(const Optimizer *o, const Rule *rule, const ParamGrad 
   const Rule *plain = rule->op == OP_OPT_LARS ? rule_find("momentum") : rule;
   for (int i = 0; i < n; i++) {
     Value *param = grads[i].param;
-    update_param(o, is_spared(param->node) ? plain : rule, param, grads[i].grad);
+    update_param(o, is_spared(o, param->node) ? plain : rule, param, grads[i].grad);
   }
 }
 
 /* The updates have the gradients now; as outputs they are no longer wanted. */
 static void drop_outputs(Graph *graph, const ParamGrad *grads, int n) {
-  int kept = 0;
+  int kept = 0, next = 0; /* grads are in graph order */
   for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = 0;
-  for (int i = 0; i < n; i++)
-    grads[i].output->mark = 1;
-  for (int i = 0; i < graph->n_nodes; i++)
-    if (!graph->node[i]->mark)
+    if (next < n && graph->node[i] == grads[next].output)
+      next++;
+    else
       graph->node[kept++] = graph->node[i];
   graph->n_nodes = kept;
 }
@@ -233,7 +230,7 @@ bool pass_optimizer(PassContext *context, Graph *graph) {
   o.inverse = add_inverse(graph);
   if (o.recipe->clip_norm > 0)
     o.inverse = add_clip_norm(&o, grads, n, context->scratch);
-  mark_spared(&o);
+  find_spared(&o, context->scratch);
   update_params(&o, rule, grads, n);
   drop_outputs(graph, grads, n);
   norm_update_stats(graph, NULL, o.finite);

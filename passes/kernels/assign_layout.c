@@ -17,8 +17,8 @@
 #include <string.h>
 
 /* Whether a result is a filter when it is of rank 4: by the op, or as its first operand of rank 4.
- */
-static bool is_filter(const Node *node) {
+ * `filter` says it of the nodes before, by their order. */
+static bool is_filter(const bool *filter, const Node *node) {
   const char *kind = attr_str(node, ATTR_KIND, "");
   switch (op_info[node->op].gen) {
   case GEN_STATE:
@@ -28,32 +28,32 @@ static bool is_filter(const Node *node) {
   default:
     for (int a = 0; a < node->n_args; a++)
       if (value_resolve(node->arg[a])->type.rank == 4)
-        return value_resolve(node->arg[a])->node->mark;
+        return filter[value_resolve(node->arg[a])->node->order];
     return false;
   }
 }
 
-static bool is_image(const Value *value) {
-  return value->type.rank == 4 && !value->node->mark;
+static bool is_image(const bool *filter, const Value *value) {
+  return value->type.rank == 4 && !filter[value->node->order];
 }
 
 /* The program fills inputs with channels last, and reshape is free in that order only. */
-static bool can_have(const Node *node, Layout layout) {
+static bool can_have(const bool *filter, const Node *node, Layout layout) {
   if (layout != LAYOUT_NCHW)
     return true;
   if (node->op == OP_RESHAPE)
-    return !is_image(node->result[0]) && !is_image(value_resolve(node->arg[0]));
-  return node->op != OP_INPUT || !is_image(node->result[0]);
+    return !is_image(filter, node->result[0]) && !is_image(filter, value_resolve(node->arg[0]));
+  return node->op != OP_INPUT || !is_image(filter, node->result[0]);
 }
 
 /* A constant does not know what it is for, but a convolution does. */
-static void mark_const_filters(const Graph *graph) {
+static void find_const_filters(const Graph *graph, bool *filter) {
   for (int i = 0; i < graph->n_nodes; i++) {
-    Node *node = graph->node[i];
+    const Node *node = graph->node[i];
     if (node->op != OP_CONV2D && node->op != OP_CONV2D_DGRAD)
       continue;
-    Value *filter = value_resolve(node->arg[1]);
-    filter->node->mark |= filter->node->op == OP_CONST;
+    const Node *from = value_resolve(node->arg[1])->node;
+    filter[from->order] |= from->op == OP_CONST;
   }
 }
 
@@ -64,12 +64,12 @@ static bool assign(Value *value, Layout layout) {
 }
 
 /* The runtime has bytes for one input only. */
-static bool assign_pixels(Graph *graph, Node *node) {
+static bool assign_pixels(Graph *graph, const bool *filter, Node *node) {
   if (node->op != OP_INPUT || strcmp(attr_str(node, ATTR_NAME, ""), "image") != 0 ||
       attr_int(node, ATTR_PIXELS, 0))
     return false;
   DType dtype = node->result[0]->type.dtype;
-  bool fits = is_image(node->result[0]) && (dtype == DT_F32 || dtype_info[dtype].low);
+  bool fits = is_image(filter, node->result[0]) && (dtype == DT_F32 || dtype_info[dtype].low);
   if (fits)
     attr_set_int(graph, node, ATTR_PIXELS, 1);
   return fits;
@@ -77,20 +77,20 @@ static bool assign_pixels(Graph *graph, Node *node) {
 
 bool pass_assign_layout(PassContext *context, Graph *graph) {
   const Target *target = context->target;
-  bool changed = false;
+  bool changed = false, *filter = arena_alloc(context->scratch, (size_t)graph->n_nodes + 1);
   for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = is_filter(graph->node[i]);
-  mark_const_filters(graph);
+    filter[i] = is_filter(filter, graph->node[i]);
+  find_const_filters(graph, filter);
   for (int i = 0; i < graph->n_nodes; i++) {
     Node *node = graph->node[i];
-    if (!can_have(node, target->activations))
+    if (!can_have(filter, node, target->activations))
       diag_error(context->diag, node->loc, DIAG_TARGET, "`%s` needs images in layout %s, not %s",
                  op_info[node->op].name, layout_name[LAYOUT_NHWC],
                  layout_name[target->activations]);
-    changed |= target->pixels && assign_pixels(graph, node);
+    changed |= target->pixels && assign_pixels(graph, filter, node);
     for (int r = 0; r < node->n_results; r++)
-      changed |=
-          assign(node->result[r], is_image(node->result[r]) ? target->activations : LAYOUT_LOGICAL);
+      changed |= assign(node->result[r],
+                        is_image(filter, node->result[r]) ? target->activations : LAYOUT_LOGICAL);
   }
   return changed;
 }

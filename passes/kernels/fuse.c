@@ -35,16 +35,19 @@ static bool try_near(Fusion *fusion, int a, int b) {
 static void join_updates(Fusion *fusion) {
   for (int i = 0; i < fusion->depend->n; i++) {
     const Node *node = fusion_node(fusion, i);
-    if (node->op == OP_UPDATE && node->arg[1]->node->mark >= 0)
-      try_merge(fusion, node->arg[1]->node->mark, i);
+    int maker = node->op == OP_UPDATE ? fusion_index(fusion, node->arg[1]->node) : -1;
+    if (maker >= 0)
+      try_merge(fusion, maker, i);
   }
 }
 
 static void join_makers(Fusion *fusion, int index) {
   const Node *node = fusion_node(fusion, index);
-  for (int k = 0; k < node->n_args; k++)
-    if (node->arg[k]->node->mark >= 0)
-      try_near(fusion, node->arg[k]->node->mark, index);
+  for (int k = 0; k < node->n_args; k++) {
+    int maker = fusion_index(fusion, node->arg[k]->node);
+    if (maker >= 0)
+      try_near(fusion, maker, index);
+  }
 }
 
 static bool reads_elementwise(const Node *node, const Value *value) {
@@ -59,7 +62,7 @@ static void join_readers(Fusion *fusion, int index) {
   const Depend *depend = fusion->depend;
   const Node *node = fusion_node(fusion, index);
   for (int k = 0; k < node->n_args; k++) {
-    int def = node->arg[k]->node->mark;
+    int def = fusion_index(fusion, node->arg[k]->node);
     if (def < 0 || !arg_is_elementwise(node, k) || type_count(node->arg[k]->type) == 1)
       continue;
     int from = depend->succ_begin[def], to = depend->succ_begin[def + 1];
@@ -78,16 +81,6 @@ static void join_loops(Fusion *fusion) {
   for (int i = 0; i < fusion->depend->n; i++)
     if (node_is_loop(fusion_node(fusion, i)))
       join_readers(fusion, i);
-}
-
-static void join_rows(Fusion *fusion) {
-  int last = -1;
-  for (int i = 0; i < fusion->depend->n; i++)
-    if (op_info[fusion_node(fusion, i)->op].gen == GEN_ROW) {
-      if (last >= 0)
-        try_near(fusion, last, i);
-      last = i;
-    }
 }
 
 /* The groups as kernels, in an order that data flow allows. */
@@ -115,7 +108,6 @@ bool pass_fuse(PassContext *context, Graph *graph) {
     if (context->options->fuse_level >= 2)
       stage_join_mains(fusion);
     join_loops(fusion);
-    join_rows(fusion);
   }
   stage_number(fusion);
   size_t n = (size_t)fusion->depend->n + 1;

@@ -3,10 +3,11 @@
 #ifndef AMPCC_PASSES_KERNELS_FUSE_H
 #define AMPCC_PASSES_KERNELS_FUSE_H
 
+#include "ir/space.h"
 #include "passes/memory/depend.h"
 #include "passes/pass.h"
 
-enum { MAX_GROUP = 24 }; /* nodes of one kernel: bounds the code and the registers of a loop */
+enum { MAX_GROUP = MAX_LOOP }; /* nodes of one kernel */
 
 typedef struct Group {
   int n;
@@ -27,14 +28,10 @@ typedef struct Fusion {
   int n_merges;  /* tried so far */
 } Fusion;
 
-/* The iteration space of a loop: `count` elements, `channels` in the last dimension. */
-typedef struct Space {
-  int64_t count, channels;
-} Space;
-
 /* fuse_group.c */
 Fusion *fusion_new(Arena *arena, Graph *graph, const Target *target);
 Node *fusion_node(const Fusion *fusion, int index);
+int fusion_index(const Fusion *fusion, const Node *node); /* -1 without code */
 /* Makes one group of two. False, and nothing done, if something outside must run between them. */
 bool fusion_merge(Fusion *fusion, int a, int b);
 /* The same of n nodes, at most MAX_GROUP, each still alone in its group: all or nothing. */
@@ -43,11 +40,6 @@ bool fusion_merge_all(Fusion *fusion, const int *node, int n);
 /* fuse_form.c: may the nodes of two groups share one kernel without a main op? Says nothing about
  * cycles. */
 bool form_allows(const Fusion *fusion, int a, int b);
-Space node_space(const Node *node);
-bool space_equal(Space a, Space b);
-/* Does operand k have an element for each point of the node's space, read at that point only? */
-bool arg_is_elementwise(const Node *node, int k);
-bool node_is_loop(const Node *node); /* POINT, VECTOR or CHANNEL */
 /* Could fuse have made this kernel for the target, nodes in this order? */
 bool form_legal(const Kernel *kernel, const Target *target);
 /* Orders a kernel's nodes: loop body, sums, tail, updates. */

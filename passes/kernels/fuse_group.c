@@ -8,6 +8,10 @@ Node *fusion_node(const Fusion *fusion, int index) {
   return fusion->depend->node[index];
 }
 
+int fusion_index(const Fusion *fusion, const Node *node) {
+  return fusion->depend->index[node->order];
+}
+
 Fusion *fusion_new(Arena *arena, Graph *graph, const Target *target) {
   Fusion *fusion = arena_new_of(arena, Fusion);
   fusion->arena = arena;

@@ -23,9 +23,9 @@ static Value *copy_of(Graph *graph, Value *value, SrcLoc loc) {
   return copy;
 }
 
-static bool is_updated(const Graph *graph, const Node *variable) {
-  for (int i = graph->n_nodes - 1; i >= 0; i--)
-    if (graph->node[i]->op == OP_UPDATE && graph->node[i]->arg[0]->node == variable)
+static bool is_updated(const Value *variable) {
+  for (int u = 0; u < variable->n_uses; u++)
+    if (variable->use[u].node->op == OP_UPDATE && variable->use[u].arg == 0)
       return true;
   return false;
 }
@@ -38,13 +38,14 @@ static bool wants_memory(const Node *node, int k) {
          (gen == GEN_OPT && type_equal(type_with(node->arg[k]->type, DT_F32), node->arg[0]->type));
 }
 
-static bool needs_copy(const Graph *graph, const Node *node, int k) {
-  const Node *def = value_storage(node->arg[k])->node;
+static bool needs_copy(const Node *node, int k) {
+  const Value *storage = value_storage(node->arg[k]);
+  const Node *def = storage->node;
   if (def->op == OP_CONST)
     return wants_memory(node, k);
   /* An update may run before the reader, or the program after it: both want the old value. */
   if (def->op == OP_VARIABLE)
-    return (node->op == OP_UPDATE && k == 1) || (node->op == OP_OUTPUT && is_updated(graph, def));
+    return (node->op == OP_UPDATE && k == 1) || (node->op == OP_OUTPUT && is_updated(storage));
   return false;
 }
 
@@ -53,7 +54,7 @@ static bool make_copies(Graph *graph) {
   for (int i = 0; i < n; i++) {
     Node *node = graph->node[i];
     for (int k = 0; k < node->n_args; k++)
-      if (needs_copy(graph, node, k))
+      if (needs_copy(node, k))
         node->arg[k] = copy_of(graph, node->arg[k], node->loc);
   }
   return graph->n_nodes > n;

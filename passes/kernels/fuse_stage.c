@@ -23,7 +23,7 @@ static void join_main(Fusion *fusion, Node *main, Node **among) {
   int n_among = list_alone(fusion, among);
   int n = fusion->target->kernel_around(fusion->target, main, among, n_among, around);
   for (int i = 0; i < n; i++)
-    index[i] = around[i]->mark;
+    index[i] = fusion_index(fusion, around[i]);
   if (n > 1)
     fusion_merge_all(fusion, index, n);
 }
@@ -66,7 +66,7 @@ static int main_before(const Fusion *fusion, int group, const int *level) {
     int index = fusion->group[group].node[i];
     const Node *node = fusion_node(fusion, index);
     for (int k = 0; is_pro_or_epilogue(node) && k < node->n_args; k++) {
-      int def = node->arg[k]->node->mark;
+      int def = fusion_index(fusion, node->arg[k]->node);
       if (def >= 0 && node_is_main(node->arg[k]->node) && level[def] == level[index] &&
           (best < 0 ||
            fusion->group[fusion->group_of[def]].rank > fusion->group[fusion->group_of[best]].rank))

@@ -52,37 +52,34 @@ static bool split_stats(void *user, Graph *graph, Node *stats) {
 
 /* ---- apply and ReLU in front of each reader ---- */
 
-static bool has_sums(const Graph *graph, const Value *z) {
-  for (int i = z->node->order + 1; i < graph->n_nodes; i++)
-    if (graph->node[i]->op == OP_BN_SUMS && graph->node[i]->arg[0] == z)
-      return true;
-  return false;
-}
-
+/* The readers of a value are those of the sweep before the walk: a step of it changes what reads
+ * its own %h, and adds clones, but nothing that a later step asks about. */
 static bool takes(const Forms *f, const Node *node, NormForm form) {
-  return f->target->has_form(f->target, node, form) &&
-         (node->op != OP_CONV2D || has_sums(f->graph, node->result[0]));
+  bool has_sums = node->op != OP_CONV2D;
+  if (!f->target->has_form(f->target, node, form))
+    return false;
+  for (int u = 0; !has_sums && u < node->result[0]->n_uses; u++)
+    has_sums = node->result[0]->use[u].node->op == OP_BN_SUMS;
+  return has_sums;
 }
 
-static bool takes_relu(const Forms *f, const Node *node, int k) {
-  return k == 0 && (takes(f, node, NORM_RELU_SUMS) || takes(f, node, NORM_RELU));
+/* A mask: fuse computes it again from the affine before rounding. */
+static bool is_mask(const Use *use) {
+  return use->node->op == OP_RELU_GRAD && use->arg == 1;
 }
 
-/* Main ops among the readers of `h`; 0 if one of the readers needs it in memory. */
-static int count_takers(const Forms *f, const Value *h) {
-  int takers = 0;
-  for (int i = h->node->order + 1; i < f->graph->n_nodes; i++) {
-    const Node *node = f->graph->node[i];
-    for (int k = 0; k < node->n_args; k++) {
-      bool mask = node->op == OP_RELU_GRAD && k == 1;
-      if (node->arg[k] != h || mask)
-        continue;
-      if (!takes_relu(f, node, k))
-        return 0;
-      takers++;
-    }
+/* Is `h` read by main ops that take it along, and by masks, and by nothing else? */
+static bool only_takers(const Forms *f, const Value *h) {
+  bool any = false;
+  for (int u = 0; u < h->n_uses; u++) {
+    const Node *node = h->use[u].node;
+    if (is_mask(&h->use[u]))
+      continue;
+    if (h->use[u].arg != 0 || !(takes(f, node, NORM_RELU_SUMS) || takes(f, node, NORM_RELU)))
+      return false;
+    any = true;
   }
-  return takers;
+  return any;
 }
 
 static Value *clone(Graph *graph, const Node *node, Value *const *args) {
@@ -98,22 +95,20 @@ static Value *round_vector(Graph *graph, Value *vector, DType dtype) {
   return graph_cast(graph, vector, dtype, name_with(graph, vector->name, dtype_info[dtype].name));
 }
 
-static bool clone_relu(Forms *f, Node *relu, int n) {
+static bool clone_relu(Forms *f, const Node *relu) {
   Graph *graph = f->graph;
   Value *h = relu->result[0];
   const Node *affine = relu->op == OP_RELU ? relu->arg[0]->node : NULL;
-  if (!affine || affine->op != OP_AFFINE || !count_takers(f, h))
+  if (!affine || affine->op != OP_AFFINE || !only_takers(f, h))
     return false;
   DType dtype = h->type.dtype;
   Value *args[] = {affine->arg[0], round_vector(graph, affine->arg[1], dtype),
                    round_vector(graph, affine->arg[2], dtype)};
-  for (int i = relu->order + 1; i < n; i++) {
-    Node *node = graph->node[i];
-    if (!node->n_args || node->arg[0] != h || node->op == OP_RELU_GRAD)
-      continue;
-    Value *applied = clone(graph, affine, args);
-    node->arg[0] = clone(graph, relu, &applied);
-  }
+  for (int u = 0; u < h->n_uses; u++)
+    if (!is_mask(&h->use[u])) {
+      Value *applied = clone(graph, affine, args);
+      h->use[u].node->arg[0] = clone(graph, relu, &applied);
+    }
   return true;
 }
 
@@ -126,11 +121,9 @@ static Node *term(const Node *sum, int k) {
 }
 
 static bool has_taker(const Forms *f, const Value *h, NormForm form) {
-  for (int i = h->node->order + 1; i < f->graph->n_nodes; i++) {
-    const Node *node = f->graph->node[i];
-    if (node->op == OP_CONV2D && node->arg[0] == h && takes(f, node, form))
+  for (int u = 0; u < h->n_uses; u++)
+    if (h->use[u].node->op == OP_CONV2D && h->use[u].arg == 0 && takes(f, h->use[u].node, form))
       return true;
-  }
   return false;
 }
 
@@ -165,7 +158,7 @@ bool pass_norm_forms(PassContext *context, Graph *graph) {
   graph_sweep(graph);
   int n = graph->n_nodes;
   for (int i = 0; i < n; i++)
-    changed |= clone_relu(&f, graph->node[i], n) || round_block_end(&f, graph->node[i]);
+    changed |= clone_relu(&f, graph->node[i]) || round_block_end(&f, graph->node[i]);
   graph_sort(graph);
   return changed;
 }

@@ -70,7 +70,7 @@ static Chains variable_readers(Arena *arena, const Graph *graph) {
 }
 
 static void place(Depend *depend, Node *node) {
-  node->mark = depend->n;
+  depend->index[node->order] = depend->n;
   depend->node[depend->n++] = node;
 }
 
@@ -106,7 +106,7 @@ static void edges_walk(const Depend *depend, const Graph *graph, const Chains *r
   for (int i = 0; i < depend->n; i++) {
     const Node *node = depend->node[i];
     for (int a = node->op == OP_UPDATE; a < node->n_args; a++) {
-      int def = value_storage(node->arg[a])->node->mark;
+      int def = depend->index[value_storage(node->arg[a])->node->order];
       if (def >= 0)
         edge(edges, def, i);
     }
@@ -114,19 +114,18 @@ static void edges_walk(const Depend *depend, const Graph *graph, const Chains *r
       continue;
     for (int c = readers->head[node->arg[0]->node->order]; c >= 0; c = readers->next[c])
       if (graph->node[readers->item[c]] != node)
-        edge(edges, graph->node[readers->item[c]]->mark, i);
+        edge(edges, depend->index[readers->item[c]], i);
   }
 }
 
-Depend *depend_new(Arena *arena, Graph *graph) {
+Depend *depend_new(Arena *arena, const Graph *graph) {
   Depend *depend = arena_new_of(arena, Depend);
   size_t n = (size_t)graph->n_nodes + 1;
   depend->node = arena_alloc(arena, n * sizeof *depend->node);
   depend->succ_begin = arena_alloc(arena, (n + 1) * sizeof *depend->succ_begin);
-  for (int i = 0; i < graph->n_nodes; i++) {
-    graph->node[i]->order = i;
-    graph->node[i]->mark = -1;
-  }
+  depend->index = arena_alloc(arena, n * sizeof *depend->index);
+  for (int i = 0; i < graph->n_nodes; i++)
+    depend->index[i] = -1;
   Chains readers = variable_readers(arena, graph);
   order_nodes(arena, depend, graph, &readers);
   Edges edges = {.count = arena_alloc(arena, n * sizeof(int))};
@@ -148,15 +147,13 @@ static int bucket_of(const Node *node, int n) {
   if (node->op == OP_OUTPUT)
     return n + 1;
   const Node *def = op_info[node->op].gen == GEN_VIEW ? value_storage(node->result[0])->node : node;
-  return node_has_code(def) ? def->mark + 1 : 0;
+  return node_has_code(def) ? kernel_of(def) + 1 : 0;
 }
 
 void graph_order_kernels(Arena *arena, Graph *graph, const Kernel *kernel, int n) {
   for (int k = 0; k < n; k++)
-    for (int i = 0; i < kernel[k].n_nodes; i++) {
-      kernel[k].node[i]->mark = k;
+    for (int i = 0; i < kernel[k].n_nodes; i++)
       attr_set_int(graph, kernel[k].node[i], ATTR_KERNEL, k);
-    }
   Chains rest = chains_new(arena, n + 2);
   for (int i = graph->n_nodes - 1; i >= 0; i--)
     if (!node_has_code(graph->node[i]))

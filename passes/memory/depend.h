@@ -9,7 +9,8 @@
 
 typedef struct Depend {
   int n;           /* nodes with code */
-  Node **node;     /* topological, updates as early as they may be; node[i]->mark == i */
+  Node **node;     /* topological, updates as early as they may be */
+  int *index;      /* node order -> place in `node`, -1 without code */
   int *succ_begin; /* [n + 1] into succ */
   int *succ;       /* may hold an index twice */
 } Depend;
@@ -17,9 +18,8 @@ typedef struct Depend {
 /* The bias of the normalisation that `node` applies, an affine by bn_fold's scale and shift; else
  * NULL. A kernel with a main op may compute the affine from it, so it counts as read. */
 const Value *affine_bias(const Node *node);
-/* Sets `mark` of every node: its index here, or -1 without code. Graph order must be topological.
- */
-Depend *depend_new(Arena *arena, Graph *graph);
+/* Graph order must be topological. */
+Depend *depend_new(Arena *arena, const Graph *graph);
 
 /* Gives `kernel` (in their new order, nodes within each too) the numbers 0.. and reorders the
  * graph: inputs, variables, constants and their views first, each view right behind its maker's

@@ -35,10 +35,10 @@ typedef struct Plan {
 
 /* ---- state ---- */
 
-/* The first graph's variable node of that name, which holds its offset in `mark` for all. */
-static Node *first_variable(const Module *module, const char *name) {
-  for (int g = 0; g < module->n_graphs; g++) {
-    Value *value = graph_find(module->graph[g], name);
+/* The variable node of that name in the first graph *g that has one. */
+static const Node *first_variable(const Module *module, const char *name, int *g) {
+  for (*g = 0; *g < module->n_graphs; ++*g) {
+    const Value *value = graph_find(module->graph[*g], name);
     if (value && value->node->op == OP_VARIABLE)
       return value->node;
   }
@@ -47,24 +47,22 @@ static Node *first_variable(const Module *module, const char *name) {
 
 /* In order of first appearance, so that every graph's run of this pass finds the same offsets. */
 static void plan_state(Module *module, Graph *graph, int64_t align, Arena *arena) {
-  int n = 0;
-  for (int g = 0; g < module->n_graphs; g++)
-    n += module->graph[g]->n_nodes;
-  int64_t *at = arena_alloc(arena, ((size_t)n + 1) * sizeof *at), bytes = 0;
-  n = 0;
-  for (int g = 0; g < module->n_graphs; g++)
+  int64_t *at[MAX_GRAPHS], bytes = 0; /* per graph and node: the offset of a first variable */
+  int first;
+  for (int g = 0; g < module->n_graphs; g++) {
+    at[g] = arena_alloc(arena, ((size_t)module->graph[g]->n_nodes + 1) * sizeof *at[g]);
     for (int i = 0; i < module->graph[g]->n_nodes; i++) {
-      Node *node = module->graph[g]->node[i];
-      if (node->op != OP_VARIABLE || first_variable(module, node->result[0]->name) != node)
+      const Node *node = module->graph[g]->node[i];
+      if (node->op != OP_VARIABLE || first_variable(module, node->result[0]->name, &first) != node)
         continue;
-      node->mark = n;
-      at[n++] = bytes;
+      at[g][i] = bytes;
       bytes += round_up(type_bytes(node->result[0]->type), align);
     }
+  }
   for (int i = 0; i < graph->n_nodes; i++)
     if (graph->node[i]->op == OP_VARIABLE) {
-      const Node *first = first_variable(module, graph->node[i]->result[0]->name);
-      attr_set_ints(graph, graph->node[i], ATTR_AT, &at[first->mark], 1);
+      const Node *node = first_variable(module, graph->node[i]->result[0]->name, &first);
+      attr_set_ints(graph, graph->node[i], ATTR_AT, &at[first][node->order], 1);
     }
   module->state_bytes = bytes;
 }
@@ -73,10 +71,11 @@ static void plan_state(Module *module, Graph *graph, int64_t align, Arena *arena
 
 static int64_t state_bytes(const Module *module, int64_t align) {
   int64_t bytes = 0;
+  int first;
   for (int g = 0; g < module->n_graphs; g++)
     for (int i = 0; i < module->graph[g]->n_nodes; i++) {
       const Node *node = module->graph[g]->node[i];
-      if (node->op == OP_VARIABLE && first_variable(module, node->result[0]->name) == node)
+      if (node->op == OP_VARIABLE && first_variable(module, node->result[0]->name, &first) == node)
         bytes += round_up(type_bytes(node->result[0]->type), align);
     }
   return bytes;
@@ -187,16 +186,20 @@ static void make_blocks(Plan *plan) {
 /* ---- attributes ---- */
 
 static bool is_updated_inside(const Plan *plan, const Value *value) {
-  const Kernel *kernel = &plan->storages->kernels.kernel[value->node->mark];
-  for (int i = 0; i < kernel->n_nodes; i++)
-    if (kernel->node[i]->op == OP_UPDATE && kernel->node[i]->arg[1] == value)
+  const int *kernel = plan->storages->kernel;
+  for (int u = 0; u < value->n_uses; u++) {
+    const Node *reader = value->use[u].node;
+    if (reader->op == OP_UPDATE && value->use[u].arg == 1 &&
+        kernel[reader->order] == kernel[value->node->order])
       return true;
+  }
   return false;
 }
 
 static void set_places(Plan *plan, Node *node) {
   int64_t at[MAX_RESULTS], live[2 * MAX_RESULTS];
   bool view = op_info[node->op].gen == GEN_VIEW, any = false;
+  int kernel = plan->storages->kernel[node->order];
   for (int r = 0; r < node->n_results; r++) {
     int i = view ? -1 : storage_index(plan->storages, node->result[r]);
     if (i >= 0) {
@@ -206,9 +209,9 @@ static void set_places(Plan *plan, Node *node) {
       any = true;
       continue;
     }
-    bool state = !view && node->mark >= 0 && is_updated_inside(plan, node->result[r]);
+    bool state = !view && kernel >= 0 && is_updated_inside(plan, node->result[r]);
     at[r] = view ? AT_VIEW : state ? AT_STATE : AT_INTERNAL;
-    live[2 * r] = live[2 * r + 1] = node->mark;
+    live[2 * r] = live[2 * r + 1] = kernel;
   }
   attr_set_ints(plan->graph, node, ATTR_AT, at, node->n_results);
   if (any)

@@ -4,10 +4,11 @@
 
 /* A variable is read before its update. */
 static void note_variable(const Recompute *r, Recipe *recipe, const Value *variable) {
-  for (int i = r->graph->n_nodes - 1; i >= 0; i--) {
-    const Node *node = r->graph->node[i];
-    if (node->op == OP_UPDATE && node->arg[0] == variable && node->mark < recipe->until)
-      recipe->until = node->mark;
+  for (int u = 0; u < variable->n_uses; u++) {
+    const Node *node = variable->use[u].node;
+    int kernel = r->storages->kernel[node->order];
+    if (node->op == OP_UPDATE && variable->use[u].arg == 0 && kernel < recipe->until)
+      recipe->until = kernel;
   }
   recipe->moved += type_bytes(variable->type);
 }

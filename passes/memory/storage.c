@@ -17,7 +17,7 @@ int storage_index(const Storages *storages, const Value *value) {
 /* Bits per value: read outside its kernel; is an output. */
 enum { READ_OUTSIDE = 1, READ_BY_PROGRAM = 2 };
 
-static void mark_readers(const Graph *graph, unsigned char *flags) {
+static void flag_readers(const Graph *graph, const int *kernel, unsigned char *flags) {
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
     bool view = op_info[node->op].gen == GEN_VIEW;
@@ -25,7 +25,7 @@ static void mark_readers(const Graph *graph, unsigned char *flags) {
       const Value *value = value_storage(node->arg[a]);
       if (node->op == OP_OUTPUT)
         flags[slot(value)] |= READ_OUTSIDE | READ_BY_PROGRAM;
-      else if (view || node->mark != value->node->mark)
+      else if (view || kernel[i] != kernel[value->node->order])
         flags[slot(value)] |= READ_OUTSIDE;
     }
   }
@@ -68,12 +68,13 @@ Storages *storages_new(Arena *arena, Graph *graph) {
   s->makes = arena_alloc(arena, (size_t)(s->kernels.n + 1) * sizeof *s->makes);
   s->reads = arena_alloc(arena, (size_t)(s->kernels.n + 1) * sizeof *s->reads);
   s->index_of = index_of;
+  s->kernel = arena_alloc(arena, (size_t)(graph->n_nodes + 1) * sizeof *s->kernel);
   for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = -1;
+    s->kernel[i] = -1;
   for (int k = 0; k < s->kernels.n; k++)
     for (int i = 0; i < s->kernels.kernel[k].n_nodes; i++)
-      s->kernels.kernel[k].node[i]->mark = k;
-  mark_readers(graph, flags);
+      s->kernel[s->kernels.kernel[k].node[i]->order] = k;
+  flag_readers(graph, s->kernel, flags);
   for (int i = 0; i < graph->n_nodes; i++)
     for (int r = 0; r < graph->node[i]->n_results; r++) {
       Value *value = graph->node[i]->result[r];
@@ -81,7 +82,7 @@ Storages *storages_new(Arena *arena, Graph *graph) {
       index_of[slot(value)] = -1;
       if (!is_stored(value, f))
         continue;
-      int maker = graph->node[i]->mark;
+      int maker = s->kernel[i];
       if (maker >= 0)
         arena_push(arena, s->makes[maker].v, s->makes[maker].n, s->makes[maker].cap, s->n);
       index_of[slot(value)] = s->n;

@@ -27,9 +27,9 @@ typedef struct Storages {
   Storage *storage;
   IntList *makes, *reads; /* per kernel: indices of storages; reads without doubles */
   const int *index_of;    /* see storage_index */
+  int *kernel;            /* per node (order): its kernel's place in the list, -1 without code */
 } Storages;
 
-/* Sets node->mark to the kernel's place in the list, -1 without code. */
 Storages *storages_new(Arena *arena, Graph *graph);
 /* The storage of a value (views looked through); -1 if it has none in the arena. */
 int storage_index(const Storages *storages, const Value *value);

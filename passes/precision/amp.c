@@ -32,15 +32,15 @@ typedef struct Amp {
 
 /* Node i has vertices 2*i (its T) and 2*i+1 (the types that it keeps). */
 static int operand_vertex(const Node *node, int i) {
-  return 2 * node->mark + !amp_is_t(node, i);
+  return 2 * node->order + !amp_is_t(node, i);
 }
 
 static int result_vertex(const Value *value) {
-  return 2 * value->node->mark + (amp_result(value->node->op, value->index) != AMP_PORT_T);
+  return 2 * value->node->order + (amp_result(value->node->op, value->index) != AMP_PORT_T);
 }
 
 static int result_slot(const Value *value) {
-  return value->node->mark * MAX_RESULTS + value->index;
+  return value->node->order * MAX_RESULTS + value->index;
 }
 
 /* The amp column is TensorFlow's f16 lists; its bfloat16 list has Mean and Sum under infer, since
@@ -100,7 +100,6 @@ static void add_vertices(Amp *amp) {
     Node *node = graph->node[i];
     AmpClass class = asked_class(amp, node, listed_class(node->op, amp->options));
     bool f32 = amp_type(node) == DT_F32;
-    node->mark = i;
     p->vertex[2 * i] = (AmpVertex){
         .amp = class, .f32 = f32, .fits = true, .kernel = true, .pin = pin_of(amp, node)};
     p->vertex[2 * i + 1] = (AmpVertex){.amp = class, .f32 = true};
@@ -126,17 +125,10 @@ static bool is_converted(const Amp *amp, int v) {
 /* A cast to f32 that the graph already has becomes one to the low type if all its readers are low
  * (specs/amp-rewrite.md 2.8). */
 static bool settles_low(const Amp *amp, const Value *cast) {
-  bool any = false;
-  for (int i = 0; i < amp->graph->n_nodes; i++) {
-    const Node *node = amp->graph->node[i];
-    for (int a = 0; a < node->n_args; a++)
-      if (node->arg[a] == cast) {
-        any = true;
-        if (amp->verdict[operand_vertex(node, a)].colour != AMP_LOW)
-          return false;
-      }
-  }
-  return any;
+  for (int u = 0; u < cast->n_uses; u++)
+    if (amp->verdict[operand_vertex(cast->use[u].node, cast->use[u].arg)].colour != AMP_LOW)
+      return false;
+  return cast->n_uses > 0;
 }
 
 static void retype(Amp *amp, Value *value) {
@@ -147,7 +139,7 @@ static void retype(Amp *amp, Value *value) {
 /* A reason that the text brought along stays while the type does: a second run decides nothing. */
 static void note(const Amp *amp, Node *node) {
   const Value *twin = twin_of(amp, node);
-  int vertex = 2 * node->mark + (amp_type(node) == DT_COUNT);
+  int vertex = 2 * node->order + (amp_type(node) == DT_COUNT);
   if (attr_find(node, ATTR_WHY) && !is_converted(amp, vertex))
     return;
   if (twin && attr_find(twin->node, ATTR_WHY)) {

@@ -13,6 +13,7 @@
  * skipped. Every cast that goes leaves a note {folded} on the op whose result it was of. Tests:
  * tests/passes/fold_casts.amp */
 #include "ir/eval/eval.h"
+#include "ir/space.h"
 #include "passes/precision/amp.h"
 #include "passes/edit.h"
 #include "passes/pass.h"
@@ -23,7 +24,7 @@
 typedef struct Folder {
   PassContext *context;
   Arena *scratch;
-  Value **first; /* per source value and dtype: its first cast */
+  Value **first; /* per source value (order and index) and dtype: its first cast */
   Node **cast;   /* every cast, before the round */
   int n_casts, cap_casts;
 } Folder;
@@ -86,32 +87,26 @@ static bool fold_pair(Folder *f, Graph *graph, Node *cast) {
   return true;
 }
 
-/* Would fuse put the maker of x and all readers of its rounded value into one loop? */
-static bool is_one_loop(const Graph *graph, const Value *x, const Value *rounded) {
-  if (op_info[x->node->op].gen != GEN_POINT)
-    return false;
-  for (int i = 0; i < graph->n_nodes; i++)
-    for (int a = 0; a < graph->node[i]->n_args; a++) {
-      const Node *node = graph->node[i];
-      if (value_resolve(node->arg[a]) == rounded &&
-          (op_info[node->op].gen != GEN_POINT ||
-           type_count(node->result[0]->type) != type_count(x->type)))
-        return false;
-    }
+/* May one loop make x, and hand `rounded` to all that read it? */
+static bool stays_in_loop(const Value *x, const Value *rounded) {
+  for (int u = 0; u < rounded->n_uses; u++)
+    if (!loop_hands_over(x->node, &rounded->use[u]))
+      return false;
   return true;
 }
 
-/* A cast of a cast that rounds: with --excess-precision it starts from the value before. */
-static bool fold_rounding(Folder *f, Graph *graph, Node *cast) {
+/* A cast of a cast that rounds: with --excess-precision it starts from the value before. In a walk
+ * of its own, as it asks who reads the casts: nothing that it replaces gives these new readers. */
+static bool fold_rounding(void *user, Graph *graph, Node *cast) {
+  Folder *f = user;
   ExcessPrecision excess = f->context->options->excess;
-  Node *inner = value_resolve(cast->arg[0])->node;
-  if (excess == EXCESS_EXACT || !node_is_float_cast(cast) || !node_is_float_cast(inner))
+  Node *inner = cast->n_args ? value_resolve(cast->arg[0])->node : cast;
+  if (!node_is_float_cast(cast) || !node_is_float_cast(inner))
     return false;
   Value *x = value_resolve(inner->arg[0]);
   DType mid = inner->result[0]->type.dtype, to = cast->result[0]->type.dtype;
   bool back = dtype_holds(to, mid);
-  bool fused =
-      back && is_one_loop(graph, x, inner->result[0]) && is_one_loop(graph, x, cast->result[0]);
+  bool fused = back && stays_in_loop(x, inner->result[0]) && stays_in_loop(x, cast->result[0]);
   if (dtype_holds(mid, x->type.dtype) || (excess == EXCESS_FUSED && !fused))
     return false;
   const char *class = fused ? "fused" : "fast";
@@ -125,12 +120,7 @@ static bool fold_rounding(Folder *f, Graph *graph, Node *cast) {
   return true;
 }
 
-/* A constant is rounded to its own type first, then to the new one. */
-static double const_cast(double x, DType from, DType to) {
-  return eval_round(eval_round(x, from), to);
-}
-
-/* cast of a constant: a constant */
+/* cast of a constant: a constant. Each number is rounded to its own type first, then to the new. */
 static bool fold_const(Folder *f, Graph *graph, Node *cast) {
   Node *node = value_resolve(cast->arg[0])->node;
   TensorType type = cast->result[0]->type;
@@ -142,13 +132,12 @@ static bool fold_const(Folder *f, Graph *graph, Node *cast) {
   if (data) {
     double *v = arena_alloc(f->scratch, sizeof(double) * ((size_t)data->n + 1));
     for (int i = 0; i < data->n; i++)
-      v[i] = const_cast(data->floats[i], from, type.dtype);
+      v[i] = eval_round(eval_round(data->floats[i], from), type.dtype);
     attr_set_floats(graph, made, ATTR_DATA, v, data->n);
   } else {
-    double value = const_cast(attr_float(node, ATTR_VALUE, 0), from, type.dtype);
-    attr_set_float(graph, made, ATTR_VALUE, value);
+    double value = eval_round(attr_float(node, ATTR_VALUE, 0), from);
+    attr_set_float(graph, made, ATTR_VALUE, eval_round(value, type.dtype));
   }
-  fold_note(graph, cast, "exact", "the constant is rounded when compiling");
   value_take_over(graph, cast->result[0], node_finish(graph, made, "const", 1, &type));
   return true;
 }
@@ -157,7 +146,7 @@ static bool fold_const(Folder *f, Graph *graph, Node *cast) {
 static bool fold_equal(Folder *f, Graph *graph, Node *cast) {
   (void)graph;
   Value *from = value_resolve(cast->arg[0]);
-  size_t slot = (size_t)(from->node->mark * MAX_RESULTS + from->index) * DT_COUNT;
+  size_t slot = (size_t)(from->node->order * MAX_RESULTS + from->index) * DT_COUNT;
   Value **first = &f->first[slot + cast->result[0]->type.dtype];
   if (*first && *first != cast->result[0]) {
     fold_note(graph, cast, "exact", "there is an equal one");
@@ -187,80 +176,54 @@ static bool fold_one(void *user, Graph *graph, Node *node) {
   if (node->op != OP_CAST)
     return absorb(graph, node);
   return fold_same(user, graph, node) || fold_pair(user, graph, node) ||
-         fold_rounding(user, graph, node) || fold_const(user, graph, node) ||
-         fold_equal(user, graph, node);
+         fold_const(user, graph, node) || fold_equal(user, graph, node);
 }
 
-static Value *find_image(const Graph *graph) {
-  for (int i = 0; i < graph->n_nodes; i++)
+/* The program fills images in any float type, rounding as a cast does: if all that read them cast
+ * them to one low type, they come in that. */
+static bool narrow_image(Graph *graph) {
+  Value *image = NULL;
+  for (int i = 0; i < graph->n_nodes && !image; i++)
     if (graph->node[i]->op == OP_INPUT &&
         strcmp(attr_str(graph->node[i], ATTR_NAME, ""), "image") == 0)
-      return graph->node[i]->result[0];
-  return NULL;
-}
-
-/* The one dtype that all readers cast the value to; DT_COUNT if there is none such. */
-static DType read_as(const Graph *graph, const Value *value) {
-  DType as = DT_COUNT;
-  for (int i = 0; i < graph->n_nodes; i++)
-    for (int a = 0; a < graph->node[i]->n_args; a++) {
-      const Node *node = graph->node[i];
-      if (value_resolve(node->arg[a]) != value)
-        continue;
-      if (node->op != OP_CAST || (as != DT_COUNT && as != node->result[0]->type.dtype))
-        return DT_COUNT;
-      as = node->result[0]->type.dtype;
-    }
-  return as;
-}
-
-/* The program fills images in any float type, rounding as a cast does: if all that read them want
- * one low type, they come in that. */
-static bool narrow_image(Graph *graph) {
-  Value *image = find_image(graph);
-  DType low = image && image->type.dtype == DT_F32 ? read_as(graph, image) : DT_COUNT;
-  if (low == DT_COUNT || !dtype_info[low].low)
+      image = graph->node[i]->result[0];
+  if (!image || image->type.dtype != DT_F32 || !image->n_uses)
     return false;
-  for (int i = 0; i < graph->n_nodes; i++)
-    if (graph->node[i]->op == OP_CAST && value_resolve(graph->node[i]->arg[0]) == image)
-      fold_note(graph, graph->node[i], "exact", "the program fills the image in that type");
+  const Node *first = image->use[0].node;
+  DType low = first->n_results ? first->result[0]->type.dtype : DT_F32;
+  if (!dtype_info[low].low)
+    return false;
+  for (int u = 0; u < image->n_uses; u++)
+    if (image->use[u].node->op != OP_CAST || image->use[u].node->result[0]->type.dtype != low)
+      return false;
+  for (int u = 0; u < image->n_uses; u++)
+    fold_note(graph, image->use[u].node, "exact", "the program fills the image in that type");
   image->type.dtype = low;
   return true;
 }
 
 /* ---- what went ---- */
 
-static void list_casts(Folder *f, const Graph *graph) {
-  for (int i = 0; i < graph->n_nodes; i++)
-    if (graph->node[i]->op == OP_CAST)
-      arena_push(f->scratch, f->cast, f->n_casts, f->cap_casts, graph->node[i]);
-}
-
-/* The op whose result a cast that is gone was of; if that is gone too, what became of the cast. */
-static Node *owner_of(const Node *cast) {
-  const Value *from = value_resolve(cast->arg[0]);
-  while (from->node->mark < 0 && from->node->op == OP_CAST)
-    from = value_resolve(from->node->arg[0]);
-  Node *node = from->node->mark < 0 ? value_resolve(cast->result[0])->node : from->node;
-  return node->mark < 0 ? NULL : node;
-}
-
-/* The notes of casts that went move to the values that they were casts of. */
+/* The notes of casts that went move to the op whose result they were casts of. */
 static void keep_notes(Folder *f, Graph *graph) {
-  for (int i = 0; i < f->n_casts; i++)
-    f->cast[i]->mark = -1;
-  for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = i;
   for (int i = 0; i < f->n_casts; i++) {
-    Node *cast = f->cast[i], *owner = cast->mark < 0 ? owner_of(cast) : NULL;
+    Node *cast = f->cast[i];
     const char *note = attr_str(cast, ATTR_FOLDED, NULL);
-    if (owner && note) {
-      const char *old = attr_str(owner, ATTR_FOLDED, NULL);
-      attr_set_str(graph, owner, ATTR_FOLDED,
-                   old ? arena_printf(graph->arena, "%s; %s", old, note) : note);
+    const Value *from = value_resolve(cast->arg[0]);
+    if (!note)
+      continue;
+    if (graph_has(graph, cast)) { /* one reader could do without it, others need it */
+      if (from->type.dtype != cast->result[0]->type.dtype)
+        attr_remove(cast, ATTR_FOLDED);
+      continue;
     }
-    if (cast->mark >= 0 && value_resolve(cast->arg[0])->type.dtype != cast->result[0]->type.dtype)
-      attr_remove(cast, ATTR_FOLDED); /* one reader could do without it, others need it */
+    while (from->node->op == OP_CAST && !graph_has(graph, from->node))
+      from = value_resolve(from->node->arg[0]);
+    if (!graph_has(graph, from->node))
+      continue;
+    const char *old = attr_str(from->node, ATTR_FOLDED, NULL);
+    attr_set_str(graph, from->node, ATTR_FOLDED,
+                 old ? arena_printf(graph->arena, "%s; %s", old, note) : note);
   }
 }
 
@@ -281,14 +244,20 @@ static void warn_double_rounding(const PassContext *context, const Graph *graph)
 
 static bool fold_round(PassContext *context, Graph *graph) {
   Arena *scratch = context->scratch;
+  Folder folder = {.context = context, .scratch = scratch};
   graph_sweep(graph);
-  size_t slots = (size_t)(graph->n_nodes + 1) * MAX_RESULTS * DT_COUNT;
-  Folder folder = {context, scratch, arena_alloc(scratch, slots * sizeof(Value *)), NULL, 0, 0};
   for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = i;
-  list_casts(&folder, graph);
+    if (graph->node[i]->op == OP_CAST)
+      arena_push(scratch, folder.cast, folder.n_casts, folder.cap_casts, graph->node[i]);
+  /* fold_const may add a node for each cast */
+  size_t slots = (size_t)(graph->n_nodes + folder.n_casts + 1) * MAX_RESULTS * DT_COUNT;
+  folder.first = arena_alloc(scratch, slots * sizeof(Value *));
   bool again = graph_rewrite(graph, fold_one, &folder);
   graph_sweep(graph);
+  if (context->options->excess != EXCESS_EXACT) {
+    again |= graph_rewrite(graph, fold_rounding, &folder);
+    graph_sweep(graph);
+  }
   again |= fold_through(scratch, graph);
   again |= narrow_image(graph);
   graph_sweep(graph);

@@ -52,23 +52,19 @@ static void check_asked(Diag *diag, const Node *node, DType low) {
                op_info[node->op].name, compute, dtype_info[low].low ? own : "none (--dtype=fp32)");
 }
 
-/* mark = 1: the logits depend on it. */
-static void mark_ancestors(const Graph *graph, const Node *output) {
-  for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = 0;
-  output->arg[0]->node->mark = 1;
+/* Sets the compute type of every op: low where the logits depend on it and the rule says so. */
+static bool set_all(const PassContext *context, Graph *graph, const Node *logits,
+                    ComputeRule *is_low) {
+  bool changed = false, *needed = arena_alloc(context->scratch, (size_t)graph->n_nodes + 1);
+  needed[logits->order] = true;
   for (int i = graph->n_nodes - 1; i >= 0; i--)
-    for (int a = 0; graph->node[i]->mark && a < graph->node[i]->n_args; a++)
-      graph->node[i]->arg[a]->node->mark = 1;
-}
-
-static bool set_all(const PassContext *context, Graph *graph, ComputeRule *is_low) {
-  bool changed = false;
+    for (int a = 0; needed[i] && a < graph->node[i]->n_args; a++)
+      needed[graph->node[i]->arg[a]->node->order] = true;
   for (int i = 0; i < graph->n_nodes; i++) {
     Node *node = graph->node[i];
     if (op_info[node->op].amp == AMP_NONE || attr_find(node, ATTR_COMPUTE))
       continue;
-    DType type = node->mark && is_low(node) ? context->options->dtype : DT_F32;
+    DType type = needed[i] && is_low(node) ? context->options->dtype : DT_F32;
     attr_set_str(graph, node, ATTR_COMPUTE, dtype_info[type].name);
     changed = true;
   }
@@ -87,6 +83,5 @@ bool pass_set_compute(PassContext *context, Graph *graph) {
                "casting and policy need an output named `logits`: what it depends on becomes low");
     return false;
   }
-  mark_ancestors(graph, logits);
-  return set_all(context, graph, rule_of[context->options->implementation]);
+  return set_all(context, graph, logits, rule_of[context->options->implementation]);
 }

@@ -18,25 +18,19 @@
 
 #include <string.h>
 
-static bool is_cast_of_param(const Node *node) {
-  return node->op == OP_CAST && dtype_info[node->result[0]->type.dtype].low &&
-         node_is_param(value_resolve(node->arg[0])->node);
-}
+/* Per parameter and type, by the order of the variable: the copy that this run gave it. */
+typedef struct Copies {
+  Graph *graph;
+  Value **made;
+} Copies;
 
-/* Notes with every variable where its update is: mark = position + 1. */
-static void mark_updates(const Graph *graph) {
-  for (int i = 0; i < graph->n_nodes; i++)
-    graph->node[i]->mark = 0;
-  for (int i = 0; i < graph->n_nodes; i++)
-    if (graph->node[i]->op == OP_UPDATE)
-      value_resolve(graph->node[i]->arg[0])->node->mark = i + 1;
-}
-
-/* The `update` of the variable of that name; NULL if the graph has none. */
+/* The `update` of the variable of that name when the pass began; NULL if the graph has none. */
 static Node *update_of(const Graph *graph, const char *name) {
   const Value *value = graph_find(graph, name);
-  bool any = value && value->node->op == OP_VARIABLE && value->node->mark;
-  return any ? graph->node[value->node->mark - 1] : NULL;
+  for (int u = 0; value && u < value->n_uses; u++)
+    if (value->use[u].node->op == OP_UPDATE && value->use[u].arg == 0)
+      return value->use[u].node;
+  return NULL;
 }
 
 /* The opt_* node whose first result the update stores, if it can write the copy too. */
@@ -49,21 +43,15 @@ static Node *optimizer_of(const Node *update) {
              : NULL;
 }
 
-/* Is the name free for a copy, in every graph? Only variables are known by name elsewhere. */
-static bool name_is_free(const Module *module, const char *copy, const char *param) {
+/* Is the name free for a copy, in every graph? Only variables are known by name elsewhere. And does
+ * every graph that changes the parameter change the copy with it, or can this one be made to? */
+static bool can_keep(const Graph *graph, const char *copy, const char *param) {
+  const Module *module = graph->module;
   for (int g = 0; g < module->n_graphs; g++) {
     const Value *value = graph_find(module->graph[g], copy);
     if (value && value->node->op == OP_VARIABLE &&
         strcmp(attr_str(value->node, ATTR_OF, ""), param) != 0)
       return false;
-  }
-  return true;
-}
-
-/* Every graph that changes the parameter changes the copy with it, or this one can be made to. */
-static bool is_kept(const Graph *graph, const char *copy, const char *param) {
-  const Module *module = graph->module;
-  for (int g = 0; g < module->n_graphs; g++) {
     const Node *update = update_of(module->graph[g], param);
     if (update && !update_of(module->graph[g], copy) &&
         (module->graph[g] != graph || !optimizer_of(update)))
@@ -85,43 +73,51 @@ static Value *write_copy(Graph *graph, Node *opt, const char *copy, TensorType t
   return made;
 }
 
-static Value *copy_of(Graph *graph, const Value *param, TensorType type, const char *name) {
-  Value *old = graph_find(graph, name);
-  if (old && old->node->op == OP_VARIABLE)
-    return old;
-  if (old)
-    graph_rename(graph, old, graph_fresh_name(graph, name_with(graph, name, "cast")));
-  Node *node = graph_append(graph, OP_VARIABLE, param->node->loc, 0, NULL);
-  attr_set_str(graph, node, ATTR_KIND, "copy");
-  attr_set_str(graph, node, ATTR_OF, param->name);
-  return node_finish(graph, node, name, 1, &type);
-}
-
-static bool replace_cast(Graph *graph, Node *cast) {
-  Value *param = value_resolve(cast->arg[0]);
-  TensorType type = cast->result[0]->type;
-  const char *name = name_with(graph, param->name, dtype_info[type.dtype].name);
-  if (!name_is_free(graph->module, name, param->name) || !is_kept(graph, name, param->name))
-    return false;
-  Value *copy = copy_of(graph, param, type, name);
-  value_replace(cast->result[0], copy);
-  Node *update = update_of(graph, param->name);
-  if (update && !update_of(graph, name)) {
+/* The copy as a variable, with an update beside that of the parameter. Other variables of the name
+ * are copies already; other values make way. */
+static Value *make_copy(Graph *graph, const Value *param, TensorType type, const char *name) {
+  Value *copy = graph_find(graph, name);
+  if (!copy || copy->node->op != OP_VARIABLE) {
+    if (copy)
+      graph_rename(graph, copy, graph_fresh_name(graph, name_with(graph, name, "cast")));
+    Node *node = graph_append(graph, OP_VARIABLE, param->node->loc, 0, NULL);
+    attr_set_str(graph, node, ATTR_KIND, "copy");
+    attr_set_str(graph, node, ATTR_OF, param->name);
+    copy = node_finish(graph, node, name, 1, &type);
+  }
+  const Node *update = update_of(graph, param->name);
+  if (update && !update_of(graph, name))
     graph_update_add(graph, copy, write_copy(graph, optimizer_of(update), name, type),
                      update->n_args == 3 ? update->arg[2] : NULL);
-    copy->node->mark = graph->n_nodes;
-  }
+  return copy;
+}
+
+static bool replace_cast(const Copies *copies, Node *cast) {
+  Graph *graph = copies->graph;
+  Value *param = value_resolve(cast->arg[0]);
+  TensorType type = cast->result[0]->type;
+  if (!dtype_info[type.dtype].low || !node_is_param(param->node))
+    return false;
+  Value **made = &copies->made[param->node->order * DT_COUNT + (int)type.dtype];
+  const char *name = name_with(graph, param->name, dtype_info[type.dtype].name);
+  if (!*made && !can_keep(graph, name, param->name))
+    return false;
+  if (!*made)
+    *made = make_copy(graph, param, type, name);
+  value_replace(cast->result[0], *made);
   return true;
 }
 
 bool pass_weight_copies(PassContext *context, Graph *graph) {
   int n = graph->n_nodes;
+  size_t slots = ((size_t)n + 1) * DT_COUNT;
+  Copies copies = {graph, arena_alloc(context->scratch, slots * sizeof *copies.made)};
   bool changed = false;
   for (int g = 0; g < context->module->n_graphs; g++)
-    mark_updates(context->module->graph[g]);
+    graph_index_uses(context->module->graph[g]); /* this pass may have changed one before */
   for (int i = 0; i < n; i++)
-    if (is_cast_of_param(graph->node[i]))
-      changed |= replace_cast(graph, graph->node[i]);
+    if (graph->node[i]->op == OP_CAST)
+      changed |= replace_cast(&copies, graph->node[i]);
   if (changed)
     graph_sort(graph);
   return changed;

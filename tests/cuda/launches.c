@@ -43,11 +43,8 @@ static int64_t workspace(const Target *target, const Kernel *kernel) {
   return cuda_loop_workspace(kernel);
 }
 
-const Target target_launches = {.name = "launches",
-                                .align = ALIGN,
-                                .activations = LAYOUT_NHWC,
-                                .fuses = loop_fuses,
-                                .workspace = workspace};
+const Target target_launches = {
+    .name = "launches", .align = ALIGN, .activations = LAYOUT_NHWC, .workspace = workspace};
 
 /* ---- texts ---- */
 

@@ -235,7 +235,7 @@ static void run_node(Arena *arena, const Graph *graph, const Node *node, Bounded
   bool known = true;
   for (int a = 0; a < node->n_args; a++) {
     const Value *value = node->arg[a];
-    const Bounded *from = &all[value->node->mark][value->index];
+    const Bounded *from = &all[value->node->order][value->index];
     int64_t n = type_count(value->type);
     args[a] = from->value;
     errors[a] = doubles(arena, n);
@@ -251,10 +251,10 @@ static void run_node(Arena *arena, const Graph *graph, const Node *node, Bounded
   if (known && rule[node->op])
     rule[node->op](&(Step){arena, node, args, errors, raw, out});
   for (int r = 0; r < node->n_results; r++) {
-    all[node->mark][r] = (Bounded){raw[r], out[r]};
+    all[node->order][r] = (Bounded){raw[r], out[r]};
     for (int64_t i = 0; !known && i < type_count(raw[r].type); i++)
       out[r][i] = INFINITY;
-    round_result(&all[node->mark][r]);
+    round_result(&all[node->order][r]);
   }
 }
 
@@ -262,7 +262,6 @@ Bounded **bound_graph(Arena *arena, const Graph *graph, EvalEnv *env) {
   Bounded **all = arena_alloc(arena, (size_t)(graph->n_nodes + 1) * sizeof *all);
   for (int i = 0; i < graph->n_nodes; i++) {
     Node *node = graph->node[i];
-    node->mark = i;
     if (!node->n_results)
       continue;
     all[i] = arena_alloc(arena, MAX_RESULTS * sizeof **all);

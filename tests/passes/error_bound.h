@@ -13,9 +13,8 @@ typedef struct Bounded {
 } Bounded;
 
 /* Evaluates the graph with every result rounded to f32 and then to its type, as kernels do, inputs
- * and variables by name from `env`; [i] are the results of node i, NULL for effects. Sets
- * node->mark. BUGs at an op it has no rule for, and where a rounding step is larger than its type
- * allows. */
+ * and variables by name from `env`; [i] are the results of node i, NULL for effects. BUGs
+ * at an op it has no rule for, and where a rounding step is larger than its type allows. */
 Bounded **bound_graph(Arena *arena, const Graph *graph, EvalEnv *env);
 
 #endif

@@ -138,7 +138,7 @@ static void add_sources(Builder *b) {
 
 static void add_outputs(Graph *graph) {
   int n = graph->n_nodes;
-  graph_count_uses(graph);
+  graph_index_uses(graph);
   for (int i = 0; i < n; i++) {
     Node *node = graph->node[i];
     if (node->op == OP_INPUT || node->op == OP_VARIABLE || node->result[0]->n_uses)

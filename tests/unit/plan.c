@@ -20,16 +20,6 @@ enum { N_GRAPHS = 300, MAX_OPS = 60 };
 
 /* ---- targets ---- */
 
-static bool never(const Node *a, const Node *b) {
-  (void)a, (void)b;
-  return false;
-}
-
-static bool always(const Node *a, const Node *b) {
-  (void)a, (void)b;
-  return true;
-}
-
 /* Only some kernels, so that workspaces of different size come and go. */
 static int64_t some_workspace(const Target *target, const Kernel *kernel) {
   (void)target;
@@ -76,21 +66,12 @@ static int much(const Target *target, Node *main, Node *const *among, int n,
 }
 
 static const Target targets[] = {
-    {.name = "plain",
-     .align = 64,
-     .activations = LAYOUT_NHWC,
-     .fuses = always,
-     .workspace = some_workspace},
-    {.name = "single",
-     .align = 16,
-     .activations = LAYOUT_NHWC,
-     .fuses = never,
-     .workspace = some_workspace},
+    {.name = "plain", .align = 64, .activations = LAYOUT_NHWC, .workspace = some_workspace},
+    {.name = "single", .align = 16, .activations = LAYOUT_NHWC, .workspace = some_workspace},
     {.name = "greedy",
      .align = 64,
      .activations = LAYOUT_NHWC,
      .kernel_around = much,
-     .fuses = always,
      .workspace = some_workspace},
 };
 enum { N_TARGETS = (int)(sizeof targets / sizeof targets[0]) };
@@ -119,6 +100,7 @@ static void plan(Module *module, const Target *target, bool save) {
   Diag diag = {.out = stderr};
   CompileOptions options;
   compile_options_default(&options);
+  options.unfused = strcmp(target->name, "single") == 0;
   PassContext context = {module, &options, target, &diag, arena_new()};
   run_pass(&context, "fuse");
   run_pass(&context, "schedule");

@@ -1,0 +1,37 @@
+/* Iteration spaces, and which nodes may share one loop. A loop kernel has four parts, in this
+ * order:
+ *
+ *   body      POINT and VECTOR nodes over one space, one element of each after the other
+ *   sums      CHANNEL nodes: sums per channel over elements that the body computes or loads
+ *   tail      VECTOR nodes and casts over the channels, once the sums are known
+ *   updates   what stores results of the other parts in variables
+ *
+ * The passes that make loops, the verifier of kernels and the code generators all ask here. */
+#ifndef AMPCC_IR_SPACE_H
+#define AMPCC_IR_SPACE_H
+
+#include "ir/kernel.h"
+
+enum { MAX_LOOP = 24 }; /* nodes of one loop: bounds its code and its registers */
+
+/* What a loop goes through: `count` elements, `channels` in the last dimension. */
+typedef struct Space {
+  int64_t count, channels;
+} Space;
+
+Space node_space(const Node *node);
+bool space_equal(Space a, Space b);
+/* Does operand k have an element for each point of the node's space, read at that point only? */
+bool arg_is_elementwise(const Node *node, int k);
+
+bool node_is_loop(const Node *node); /* POINT, VECTOR or CHANNEL */
+typedef enum LoopPart { PART_BODY, PART_SUM, PART_TAIL, PART_UPDATE } LoopPart;
+/* May these n nodes, makers before readers, be one loop? Fills `part`. Says nothing of nodes that
+ * must run between them. One node alone always may. */
+bool loop_parts(Node *const *node, int n, LoopPart part[MAX_LOOP]);
+/* The part of a node of a loop kernel. */
+LoopPart loop_part(const Node *node, const Kernel *kernel);
+/* May the body of one loop make a value and hand it to this reader, without storing it? */
+bool loop_hands_over(const Node *maker, const Use *use);
+
+#endif

@@ -33,6 +33,9 @@ def checkpoints(program, folder):
     good(program, "cuda", "--model-dir=pieces", "--max-train-steps=4", "-q")
     good(program, "cuda", "--model-dir=pieces", "--max-train-steps=9", "--resume", "-q")
     expect(same_file(folder, "whole/ckpt-9.safetensors", "pieces/ckpt-9.safetensors"), "a resumed run differs")
+    text = good(program, "cuda", "--model-dir=kernels", "--max-train-steps=9", "--profile")
+    expect("@train: 9 runs" in text and "_conv2d" in text, "the profile", text)
+    expect(same_file(folder, "whole/ckpt-9.safetensors", "kernels/ckpt-9.safetensors"), "a captured step is not its kernels one by one")
     for device, steps in [("cpu", 12), ("cuda", 15), ("cpu", 18)]:
         good(program, device, "--model-dir=pieces", f"--max-train-steps={steps}", "--resume", "-q")
     texts = [good(program, device, "--model-dir=pieces", "--eval-only", "-q") for device in ("cpu", "cuda")]
@@ -75,8 +78,6 @@ def insides(program, folder, tensors, bound):
             x, y = cpu[name][1], cuda[name][1]
             size = max(map(abs, x), default=0)
             expect(all(abs(p - q) <= bound * size for p, q in zip(x, y)), f"{name} differs", f"{x[:8]} {y[:8]}")
-    text = good(program, "cuda", "--model-dir=", "--max-train-steps=3", "--profile")
-    expect("@train: 3 runs" in text and "_conv2d" in text, "the profile", text)
     good(program, "cuda", "--model-dir=log", "--max-train-steps=3", "--grad-histogram-every=1", "--recompute-bn-stats=2")
     log = (folder / "log/log.jsonl").read_text()
     expect(log.count('"event":"grad_histogram"') == 3 * 5, "histograms", log)

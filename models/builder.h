@@ -1,5 +1,5 @@
-/* Writes a ModelDef layer by layer. A Tensor is the handle of a value: its name and its shape for one
- * image, which is what the next layer needs to size its parameters. Layers are named as in
+/* Writes a ModelDef layer by layer. A Tensor is the handle of a value: its name and its shape for
+ * one image, which is what the next layer needs to size its parameters. Layers are named as in
  * torchvision: layer `conv1` makes the parameter `conv1.weight` and the value `conv1`. */
 #ifndef AMPCC_MODELS_BUILDER_H
 #define AMPCC_MODELS_BUILDER_H
@@ -35,8 +35,8 @@ const char *builder_name(Builder *b, const char *fmt, ...) __attribute__((format
 /* Calls the value that the last layer made `name`. */
 Tensor builder_rename(Builder *b, Tensor x, const char *name);
 
-Pad pad_fixed(int64_t size);                                /* (size-1)/2 before, the rest after */
-Pad pad_same(Tensor x, int64_t size, int64_t stride);       /* TensorFlow's SAME */
+Pad pad_fixed(int64_t size);                          /* (size-1)/2 before, the rest after */
+Pad pad_same(Tensor x, int64_t size, int64_t stride); /* TensorFlow's SAME */
 Pad pad_each(int64_t n);
 
 /* Inputs `image` [0,h,w,c] and `label` [0]. */

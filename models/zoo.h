@@ -23,11 +23,11 @@ typedef struct ZooFamily {
 extern const ZooFamily zoo_family[];
 extern const int n_zoo_families;
 
-ZooBuild build_resnet_v1, build_resnet_v2;             /* resnet/resnet.c */
-ZooBuild build_resnet_tv;                              /* torchvision/torchvision.c */
-ZooBuild build_cifar_v1, build_cifar_v2;               /* cifar/cifar.c */
-ZooBuild build_fashion_v1, build_fashion_v2;           /* fashion/fashion.c */
-ZooBuild build_lenet5;                                 /* lenet5/lenet5.c */
-ZooBuild build_mlp;                                    /* mlp/mlp.c */
+ZooBuild build_resnet_v1, build_resnet_v2;   /* resnet/resnet.c */
+ZooBuild build_resnet_tv;                    /* torchvision/torchvision.c */
+ZooBuild build_cifar_v1, build_cifar_v2;     /* cifar/cifar.c */
+ZooBuild build_fashion_v1, build_fashion_v2; /* fashion/fashion.c */
+ZooBuild build_lenet5;                       /* lenet5/lenet5.c */
+ZooBuild build_mlp;                          /* mlp/mlp.c */
 
 #endif

@@ -85,8 +85,8 @@ extern const int n_passes;
 #define PASS(id, flag, scope, from, to, summary) PassFn pass_##id;
 #include "passes/passes.def"
 
-typedef struct PassTrace { /* what to print around passes, and where; lists as on the command line
-                            */
+/* What to print around passes, and where; lists as on the command line. */
+typedef struct PassTrace {
   const char *print_before, *print_after; /* comma lists of flags, "all", or NULL */
   FILE *out;
 } PassTrace;

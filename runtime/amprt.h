@@ -19,15 +19,16 @@ extern "C" {
 
 enum { AMPRT_ABI = 4, AMPRT_MAX_RANK = 6 };
 
-typedef enum AmprtDType { /* the order of ir/dtypes.def */
-                          AMPRT_F32,
-                          AMPRT_F16,
-                          AMPRT_BF16,
-                          AMPRT_F64,
-                          AMPRT_I32,
-                          AMPRT_I64,
-                          AMPRT_U8,
-                          AMPRT_BOOL
+/* The order is that of ir/dtypes.def. */
+typedef enum AmprtDType {
+  AMPRT_F32,
+  AMPRT_F16,
+  AMPRT_BF16,
+  AMPRT_F64,
+  AMPRT_I32,
+  AMPRT_I64,
+  AMPRT_U8,
+  AMPRT_BOOL
 } AmprtDType;
 
 typedef enum AmprtKind {
@@ -39,21 +40,19 @@ typedef enum AmprtKind {
   AMPRT_COPY,    /* low-precision copy of `of`: not in checkpoints, recomputed when that is set */
 } AmprtKind;
 
-typedef enum AmprtInit { /* args in init_arg[] */
-                         AMPRT_ZEROS,
-                         AMPRT_ONES,
-                         AMPRT_CONSTANT,         /* value         */
-                         AMPRT_UNIFORM,          /* low, high          */
-                         AMPRT_NORMAL,           /* mean, stddev           */
-                         AMPRT_TRUNCATED_NORMAL, /* mean, stddev; values beyond 2 stddev are drawn
-                                                    again              */
-                         AMPRT_VARIANCE_SCALING, /* scale, mode (0 fan_in, 1 fan_out, 2 average),
-                                                    distribution (0 truncated normal with the std
-                                                    divided by .87962566103423978, 1 untruncated
-                                                    normal, 2 uniform, 3 truncated without that
-                                                    correction). fan_in of [K,R,S,C] is R*S*C,
-                                                    fan_out R*S*K; of [out,in]: in, out */
-                         AMPRT_DATA,             /* init_data, one double per element             */
+/* How a variable is filled before the first step; what stands behind each is its init_arg[]. */
+typedef enum AmprtInit {
+  AMPRT_ZEROS,
+  AMPRT_ONES,
+  AMPRT_CONSTANT,         /* value */
+  AMPRT_UNIFORM,          /* low, high */
+  AMPRT_NORMAL,           /* mean, stddev */
+  AMPRT_TRUNCATED_NORMAL, /* mean, stddev; values beyond 2 stddev are drawn again */
+  /* scale, mode (0 fan_in, 1 fan_out, 2 average), distribution (0 truncated normal with the stddev
+   * divided by .87962566103423978, 1 untruncated normal, 2 uniform, 3 truncated without that
+   * correction). fan_in of [K,R,S,C] is R*S*C, fan_out R*S*K; of [out,in]: in, out. */
+  AMPRT_VARIANCE_SCALING,
+  AMPRT_DATA, /* none: init_data holds one double per element */
 } AmprtInit;
 
 typedef struct AmprtVariable {
@@ -118,8 +117,8 @@ typedef struct AmprtGraph {
   int32_t first_update; /* no kernel before this one changes a parameter, slot, scale or counter */
 } AmprtGraph;
 
-typedef struct AmprtSetting { /* a recipe entry: flag name without dashes, text as on the command
-                                 line */
+/* An entry of the recipe: the flag's name without dashes, its value as on the command line. */
+typedef struct AmprtSetting {
   const char *flag, *value;
 } AmprtSetting;
 

@@ -2,8 +2,8 @@
  *
  * Every kernel becomes one call `function(run, args)` (AmprtKernel in runtime/amprt.h). Kernels of
  * equal structure share the function; offsets, sizes and scalars go into `args`, a static const
- * struct. The functions' text may use the helpers of codegen/text/cpu/prelude.h, which emit_c puts in
- * front of them. */
+ * struct. The functions' text may use the helpers of codegen/text/cpu/prelude.h, which emit_c puts
+ * in front of them. */
 #ifndef AMPCC_CODEGEN_CPU_CPU_H
 #define AMPCC_CODEGEN_CPU_CPU_H
 

@@ -3,9 +3,9 @@
 #include "codegen/cpu/library.h"
 
 #include "codegen/cpu/cpu.h"
-#include "runtime/cpu/dnn_rt.h"
 #include "codegen/loop/bits.h"
 #include "codegen/text/prelude_text.h"
+#include "runtime/cpu/dnn_rt.h"
 
 #include <string.h>
 

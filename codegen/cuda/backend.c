@@ -1,9 +1,9 @@
 /* Part of a program for one capability of GPUs. */
 #include "codegen/backend.h"
 
+#include "codegen/cuda/emit_cuda.h"
 #include "codegen/cuda/toolkit/cache.h"
 #include "codegen/cuda/toolkit/cubin.h"
-#include "codegen/cuda/emit_cuda.h"
 #include "ir/base/exit.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #ifndef AMPCC_CODEGEN_CUDA_CUDA_H
 #define AMPCC_CODEGEN_CUDA_CUDA_H
 
-#include "runtime/cuda/cuda_rt.h"
 #include "codegen/loop/emitter.h"
+#include "runtime/cuda/cuda_rt.h"
 
 /* One row of a graph's table of launches. Texts are C. */
 typedef struct Launch {

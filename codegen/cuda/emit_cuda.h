@@ -2,8 +2,8 @@
 #ifndef AMPCC_CODEGEN_CUDA_EMIT_CUDA_H
 #define AMPCC_CODEGEN_CUDA_EMIT_CUDA_H
 
-#include "codegen/cuda/toolkit/nvrtc.h"
 #include "codegen/cuda/target.h"
+#include "codegen/cuda/toolkit/nvrtc.h"
 
 /* Members of Backend. */
 void cuda_emit_graph(ProgramCode *program, GraphCode *code);

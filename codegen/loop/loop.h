@@ -4,9 +4,9 @@
 #ifndef AMPCC_CODEGEN_LOOP_LOOP_H
 #define AMPCC_CODEGEN_LOOP_LOOP_H
 
-#include "codegen/text/common/args.h"
 #include "codegen/loop/emitter.h"
 #include "codegen/loop/text.h"
+#include "codegen/text/common/args.h"
 #include "ir/space.h"
 
 /* How a kernel reads an operand that it does not compute. */

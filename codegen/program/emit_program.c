@@ -1,8 +1,8 @@
 /* What AmprtProgram says of the whole program, its part, and main. */
 #include "codegen/backend.h"
 #include "ir/recipe.h"
-#include "passes/precision/explain.h"
 #include "passes/memory/memory_report.h"
+#include "passes/precision/explain.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
 #include "frontend/driver/reproducer.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
-#include "passes/precision/explain.h"
 #include "passes/memory/memory_report.h"
 #include "passes/memory/traffic_report.h"
+#include "passes/precision/explain.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #define AMPCC_FRONTEND_DRIVER_COMPILE_H
 
 #include "codegen/codegen.h"
-#include "frontend/import/load.h"
 #include "frontend/driver/options.h"
+#include "frontend/import/load.h"
 
 /* The model as the options have it; NULL after an error. */
 Module *compile_load(Arena *arena, const Options *options, Diag *diag);

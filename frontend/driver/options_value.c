@@ -1,8 +1,8 @@
 /* What the values of options mean, and which do not go together. */
 #include "codegen/codegen.h"
 #include "frontend/driver/coupling.h"
-#include "frontend/driver/tf_version.h"
 #include "frontend/driver/options.h"
+#include "frontend/driver/tf_version.h"
 
 #include <math.h>
 #include <stdlib.h>

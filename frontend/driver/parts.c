@@ -1,8 +1,8 @@
 #include "frontend/driver/parts.h"
 
 #include "codegen/cuda/toolkit/tuning.h"
-#include "frontend/import/load.h"
 #include "frontend/driver/reproducer.h"
+#include "frontend/import/load.h"
 #include "ir/base/exit.h"
 #include "ir/base/list.h"
 #include "ir/kernel.h"

@@ -1,5 +1,5 @@
-/* The importer: unpack, version, inputs; the rest is in import_*.c. protobuf-c allocates from the arena,
- * so a refused model needs no cleaning up. */
+/* The importer: unpack, version, inputs; the rest is in import_*.c. protobuf-c allocates from the
+ * arena, so a refused model needs no cleaning up. */
 #include "frontend/import/import.h"
 
 #include "frontend/import/import_parts.h"
@@ -56,9 +56,9 @@ static bool is_printable(const char *name) {
 
 bool import_define(Import *im, const char *kind, const char *name, Value *value) {
   size_t length = strlen(name);
-  const char *wrong = !length             ? "is empty"
-                      : length > MAX_NAME ? "is longer than 255 bytes"
-                      : !is_printable(name) ? "holds a control character"
+  const char *wrong = !length                      ? "is empty"
+                      : length > MAX_NAME          ? "is longer than 255 bytes"
+                      : !is_printable(name)        ? "holds a control character"
                       : names_get(im->names, name) ? "is defined twice"
                                                    : NULL;
   if (wrong)

@@ -21,8 +21,10 @@ static const InitRule init_rule[] = {
     [AMPCC__INITIALIZER__KIND__CONSTANT] = {"constant", 1, {0}, {FIELD(value)}},
     [AMPCC__INITIALIZER__KIND__UNIFORM] = {"uniform", 2, {0}, {FIELD(low), FIELD(high)}},
     [AMPCC__INITIALIZER__KIND__NORMAL] = {"normal", 2, {0}, {FIELD(mean), FIELD(stddev)}},
-    [AMPCC__INITIALIZER__KIND__TRUNCATED_NORMAL] =
-        {"truncated_normal", 2, {0}, {FIELD(mean), FIELD(stddev)}},
+    [AMPCC__INITIALIZER__KIND__TRUNCATED_NORMAL] = {"truncated_normal",
+                                                    2,
+                                                    {0},
+                                                    {FIELD(mean), FIELD(stddev)}},
     [AMPCC__INITIALIZER__KIND__VARIANCE_SCALING] = {"variance_scaling", 3},
     [AMPCC__INITIALIZER__KIND__GLOROT_UNIFORM] = {"variance_scaling", 3, {1, 2, 2}},
     [AMPCC__INITIALIZER__KIND__GLOROT_NORMAL] = {"variance_scaling", 3, {1, 2, 0}},
@@ -79,8 +81,8 @@ static void set_init(Import *im, Node *node, const Ampcc__Parameter *param, int6
   init_args(def, rule, arg);
   const char *wrong = init_wrong(def, arg, count);
   if (wrong)
-    import_error(im, "parameter", param->name, DIAG_INITIALIZER, "initialiser `%s`: %s",
-                 rule->init, wrong);
+    import_error(im, "parameter", param->name, DIAG_INITIALIZER, "initialiser `%s`: %s", rule->init,
+                 wrong);
   if (wrong)
     return;
   attr_set_str(im->graph, node, ATTR_INIT, rule->init);

@@ -1,5 +1,5 @@
-/* What the parts of the importer share. A part reports through import_error and goes on, so that one
- * run shows every mistake. */
+/* What the parts of the importer share. A part reports through import_error and goes on, so that
+ * one run shows every mistake. */
 #ifndef AMPCC_FRONTEND_IMPORT_IMPORT_PARTS_H
 #define AMPCC_FRONTEND_IMPORT_IMPORT_PARTS_H
 
@@ -36,9 +36,9 @@ bool import_type(Import *im, const char *kind, const char *name, const char *dty
 void import_claim(Import *im, const char *name);
 SrcLoc import_loc(const Import *im, const char *layer);
 
-void import_parameters(Import *im); /* import_param.c */
-void import_nodes(Import *im);      /* import_node.c */
-void import_loss(Import *im);       /* import_loss.c */
+void import_parameters(Import *im);                  /* import_param.c */
+void import_nodes(Import *im);                       /* import_node.c */
+void import_loss(Import *im);                        /* import_loss.c */
 void import_recipe(Import *im, Overrides overrides); /* import_recipe.c */
 
 #endif

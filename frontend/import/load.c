@@ -1,7 +1,7 @@
 #include "frontend/import/load.h"
 
-#include "frontend/model.pb-c.h"
 #include "frontend/import/pbtext.h"
+#include "frontend/model.pb-c.h"
 
 #include <errno.h>
 #include <string.h>

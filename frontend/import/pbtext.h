@@ -19,8 +19,9 @@ typedef struct Bytes {
 /* pbtext_print.c: fields that hold their default are left out, as proto3 does. */
 void pbtext_print(const ProtobufCMessage *message, FILE *out);
 
-/* pbtext_read.c: text -> the binary form, so that protobuf-c's own unpack builds the structs and there
- * is one way in. `text` ends in NUL. False after reporting at least one error, with its line. */
+/* pbtext_read.c: text -> the binary form, so that protobuf-c's own unpack builds the structs and
+ * there is one way in. `text` ends in NUL. False after reporting at least one error, with its line.
+ */
 bool pbtext_read(Arena *arena, const char *file, const char *text,
                  const ProtobufCMessageDescriptor *type, Bytes *out, Diag *diag);
 

@@ -33,6 +33,7 @@ UNARY(relu, x <= 0 ? 0 : x)
 UNARY(identity, x)
 UNARY(increment, x + 1)
 
+/* clang-format off: it takes these products for pointers */
 BINARY(add, x + y)
 BINARY(sub, x - y)
 BINARY(mul, x *y)
@@ -40,6 +41,7 @@ BINARY(div, x / y)
 BINARY(relu_grad, y > 0 ? x : 0)
 BINARY(tanh_grad, x *(1 - y * y))
 BINARY(sigmoid_grad, x *y *(1 - y))
+/* clang-format on */
 
 void eval_const(const Node *node, const EvalTensor *a, EvalTensor *r) {
   (void)a;

@@ -14,11 +14,8 @@ static const char recipe[] = "dataset: 'cifar10'  batch_size: 128  train_epochs:
 void build_small_resnet(Builder *b, Tensor x, int size, int version, int64_t classes) {
   int n = (size - 2) / 6;
   const int blocks[] = {n, n, n};
-  ResNet net = {.version = version,
-                .project_always = true,
-                .blocks = blocks,
-                .n_layers = 3,
-                .filters = 16};
+  ResNet net = {
+      .version = version, .project_always = true, .blocks = blocks, .n_layers = 3, .filters = 16};
   x = builder_rename(b, build_conv(b, "conv1", x, 16, 3, 1, pad_fixed(3)), "initial_conv");
   if (version == 1)
     x = build_point(b, "relu", "relu", build_batch_norm(b, "bn1", x));

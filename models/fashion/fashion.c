@@ -1,5 +1,5 @@
-/* The CIFAR network on 28x28 grey images: 28 -> 14 -> 7. The recipe is for one or two epochs, so the
- * moving statistics must follow quickly. */
+/* The CIFAR network on 28x28 grey images: 28 -> 14 -> 7. The recipe is for one or two epochs, so
+ * the moving statistics must follow quickly. */
 #include "models/cifar/cifar.h"
 #include "models/zoo.h"
 

@@ -1,11 +1,13 @@
 /* lower-norm: split batch normalisation and its gradient into parts that fuse with neighbours.
  *
- *   before   %y, %mean, %var = batch_norm %x, %gamma, %beta, %mm, %mv {...} : f16[..], f32[C],
- * f32[C] %dx, %dg, %db = batch_norm_grad %dy, %x, %gamma, %mean, %var {...} after    %mean, %var =
- * bn_stats %x : f32[C], f32[C] %scale, %shift = bn_fold %gamma, %beta, %mean, %var {...} : f32[C],
- * f32[C] %y = affine %x, %scale, %shift : f16[..] %sdy, %sdyx = bn_grad_stats %dy, %x, %mean :
- * f32[C], f32[C] %dg, %db, %a, %b, %c = bn_grad_fold %sdy, %sdyx, %gamma, %mean, %var {count=M,
- * ...} %dx = affine2 %dy, %x, %a, %b, %c : f16[..]
+ *   before   %y, %mean, %var = batch_norm %x, %gamma, %beta, %mm, %mv {...} : f16[..], ..
+ *            %dx, %dg, %db = batch_norm_grad %dy, %x, %gamma, %mean, %var {...} : f16[..], ..
+ *   after    %mean, %var = bn_stats %x : f32[C], f32[C]
+ *            %scale, %shift = bn_fold %gamma, %beta, %mean, %var {...} : f32[C], f32[C]
+ *            %y = affine %x, %scale, %shift : f16[..]
+ *            %sdy, %sdyx = bn_grad_stats %dy, %x, %mean : f32[C], f32[C]
+ *            %dg, %db, %a, %b, %c = bn_grad_fold %sdy, %sdyx, %gamma, %mean, %var {count=M, ...}
+ *            %dx = affine2 %dy, %x, %a, %b, %c : f16[..]
  *
  * batch_norm_infer has no bn_stats. Runs after the precision passes, to which batch norm is one op.
  * Every graph moves to stage lowered. Never changes a type: statistics stay f32. */

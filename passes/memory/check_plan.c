@@ -8,8 +8,8 @@
  * alignment, live ranges as written, no two values alive at once in one place (but a loop may write
  * over an operand that dies in it), workspaces, state the same in all graphs. Shares no code with
  * plan-memory. Tests: tests/passes/check_plan.amp, tests/unit/plan.c */
-#include "passes/pass.h"
 #include "passes/memory/plan.h"
+#include "passes/pass.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,9 +14,9 @@
  * Tests: tests/passes/plan_memory.amp, tests/unit/plan.c */
 #include "passes/memory/depend.h"
 #include "passes/memory/pack.h"
-#include "passes/pass.h"
 #include "passes/memory/plan.h"
 #include "passes/memory/storage.h"
+#include "passes/pass.h"
 
 #include <inttypes.h>
 

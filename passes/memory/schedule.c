@@ -10,9 +10,9 @@
  * data flow, and every reader of a variable in front of its update. Numbers kernels 0.. anew.
  * Tests: tests/passes/schedule.amp */
 #include "passes/memory/depend.h"
-#include "passes/pass.h"
 #include "passes/memory/plan.h"
 #include "passes/memory/storage.h"
+#include "passes/pass.h"
 
 /* Later strategies tear producers and readers further apart in time, and so out of the caches: they
  * must lower the peak by 1/MIN_GAIN to be worth it. */

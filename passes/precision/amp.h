@@ -2,8 +2,8 @@
 #ifndef AMPCC_PASSES_PRECISION_AMP_H
 #define AMPCC_PASSES_PRECISION_AMP_H
 
-#include "passes/precision/amp_solve.h"
 #include "passes/pass.h"
+#include "passes/precision/amp_solve.h"
 
 /* amp_ports.c: the table amp_ports.def */
 typedef enum AmpPort {

@@ -2,8 +2,9 @@
  *
  * A solver over a plain graph of vertices; it knows no op and no IR. It follows TensorFlow's
  * auto_mixed_precision (specs/amp-rewrite.md 2.2-2.6, 2.11) rule for rule, so that our graphs and
- * TensorFlow's can be fed to the same code: passes/precision/amp.c makes the vertices for ours. Loop frames
- * and casts that the graph already has (2.8, 2.9) are for the caller to settle on the result.
+ * TensorFlow's can be fed to the same code: passes/precision/amp.c makes the vertices for ours.
+ * Loop frames and casts that the graph already has (2.8, 2.9) are for the caller to settle on the
+ * result.
  *
  * A vertex is one type variable of a node, e.g. T of a convolution, or all its ports of one fixed
  * type, e.g. the f32 statistics of a batch normalisation. Edges go from the vertex of a result to
@@ -41,7 +42,7 @@ typedef struct AmpProblem {
   bool follow; /* an infer vertex right behind a low one is low too: TensorFlow from 2.20 on, and
                   always for bfloat16 */
   bool follow_blind; /* ... and nobody asks for a kernel there, as TensorFlow does not */
-  bool force;  /* deny does not spread: TensorFlow's UNSAFE_FORCE_ALL */
+  bool force;        /* deny does not spread: TensorFlow's UNSAFE_FORCE_ALL */
 } AmpProblem;
 
 typedef enum AmpColour { AMP_PLAIN, AMP_LOW, AMP_DENIED } AmpColour;

@@ -1,6 +1,6 @@
 /* The reasons of amp in words, which the graph's text carries, and those words read back. */
-#include "passes/precision/amp.h"
 #include "passes/edit.h"
+#include "passes/precision/amp.h"
 
 #include <string.h>
 

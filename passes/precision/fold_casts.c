@@ -14,9 +14,9 @@
  * tests/passes/fold_casts.amp */
 #include "ir/eval/eval.h"
 #include "ir/space.h"
-#include "passes/precision/amp.h"
 #include "passes/edit.h"
 #include "passes/pass.h"
+#include "passes/precision/amp.h"
 
 #include <inttypes.h>
 #include <string.h>

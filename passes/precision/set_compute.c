@@ -12,8 +12,8 @@
  * model itself says of a layer stays. Tests: tests/passes/set_compute.amp */
 #include "passes/precision/set_compute.h"
 
-#include "passes/precision/amp.h"
 #include "passes/edit.h"
+#include "passes/precision/amp.h"
 
 #include <string.h>
 

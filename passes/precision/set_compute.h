@@ -2,8 +2,8 @@
 #ifndef AMPCC_PASSES_PRECISION_SET_COMPUTE_H
 #define AMPCC_PASSES_PRECISION_SET_COMPUTE_H
 
-#include "passes/precision/amp_solve.h"
 #include "passes/pass.h"
+#include "passes/precision/amp_solve.h"
 
 /* Does this op, which the logits depend on, compute in the low type? */
 typedef bool ComputeRule(const Node *node);

@@ -12,9 +12,9 @@
  *
  * Runs after optimizer and fold-casts; then no weight is cast in a step. A parameter that changes
  * other than by an opt_* node keeps its casts. Tests: tests/passes/weight_copies.amp */
-#include "passes/precision/amp.h"
 #include "passes/edit.h"
 #include "passes/pass.h"
+#include "passes/precision/amp.h"
 
 #include <string.h>
 

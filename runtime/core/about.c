@@ -1,6 +1,6 @@
 /* The flags that print something and stop. */
-#include "runtime/state/init.h"
 #include "runtime/core/parts.h"
+#include "runtime/state/init.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
-#include "runtime/state/init.h"
-#include "runtime/watch/inject.h"
 #include "runtime/core/parts.h"
 #include "runtime/core/stop.h"
 #include "runtime/core/train.h"
+#include "runtime/state/init.h"
+#include "runtime/watch/inject.h"
 
 #include <ctype.h>
 #include <inttypes.h>

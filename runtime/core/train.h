@@ -2,10 +2,10 @@
 #ifndef AMPRT_TRAIN_H
 #define AMPRT_TRAIN_H
 
-#include "runtime/state/ckpt.h"
 #include "runtime/base/log.h"
-#include "runtime/state/modeldir.h"
 #include "runtime/core/schedule.h"
+#include "runtime/state/ckpt.h"
+#include "runtime/state/modeldir.h"
 
 enum { AMPRT_SCHEDULE = 256 }; /* entries of the longest schedule vector */
 

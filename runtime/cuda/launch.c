@@ -1,6 +1,6 @@
 /* Launches: everything that can be looked up is, once, when the part is opened. */
-#include "runtime/cuda/inner.h"
 #include "codegen/text/common/args.h"
+#include "runtime/cuda/inner.h"
 
 #include <stdlib.h>
 #include <zlib.h>

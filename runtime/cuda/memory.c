@@ -1,7 +1,7 @@
 /* The one allocation: state, arena, constants, and what passes through. */
-#include "runtime/cuda/inner.h"
 #include "runtime/base/convert.h"
 #include "runtime/core/machine.h"
+#include "runtime/cuda/inner.h"
 
 static unsigned char *base;
 static CudaLayout layout;

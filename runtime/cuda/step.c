@@ -7,8 +7,8 @@
  *
  * A graph runs launch by launch the first time, as libraries may allocate then; the second time it
  * is captured, from then on it is one CUDA graph. */
-#include "runtime/cuda/inner.h"
 #include "runtime/core/machine.h"
+#include "runtime/cuda/inner.h"
 
 #include <string.h>
 

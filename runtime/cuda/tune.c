@@ -2,8 +2,8 @@
  * the program's own memory, filled with numbers like those of a training: a GPU is slower on them
  * than on zeros. Each is a small graph of runs, as plans are in a step; those of one plan take
  * turns. */
-#include "runtime/cuda/inner.h"
 #include "runtime/base/json.h"
+#include "runtime/cuda/inner.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * fixed batch, pixels from a normal of mean 127 and stddev 60 (unless flags say otherwise) cut at
  * two stddev, labels uniform in 0 .. n_classes-2 (the last class is never drawn), repeated for
  * ever. */
-#include "runtime/data/data.h"
 #include "runtime/base/rng.h"
+#include "runtime/data/data.h"
 
 #include <math.h>
 #include <stdlib.h>

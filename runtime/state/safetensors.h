@@ -1,8 +1,10 @@
-/* The safetensors format: 8 bytes (little endian) with the size of a JSON header, the header, the
- * data.
- *   {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets":
- * [0, 24]}} Offsets count from the end of the header; tensors lie one after the other without
- * holes. */
+/* The safetensors format: 8 bytes (little endian) that hold the size of a JSON header, the header,
+ * the data.
+ *
+ *   {"__metadata__": {"key": "value"},
+ *    "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+ *
+ * Offsets count from the end of the header; tensors lie one after the other without holes. */
 #ifndef AMPRT_SAFETENSORS_H
 #define AMPRT_SAFETENSORS_H
 

@@ -1,9 +1,9 @@
 /* --dump-step: what one step computes, by name, for comparison with other implementations. */
 #include "runtime/base/convert.h"
-#include "runtime/watch/dump_values.h"
+#include "runtime/core/train.h"
 #include "runtime/state/init.h"
 #include "runtime/state/safetensors.h"
-#include "runtime/core/train.h"
+#include "runtime/watch/dump_values.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* --trap and --reproduce: a bad step in a file. */
-#include "runtime/watch/finite.h"
-#include "runtime/state/safetensors.h"
 #include "runtime/core/train.h"
+#include "runtime/state/safetensors.h"
+#include "runtime/watch/finite.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

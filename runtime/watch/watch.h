@@ -4,10 +4,10 @@
 #ifndef AMPRT_WATCH_H
 #define AMPRT_WATCH_H
 
-#include "runtime/watch/finite.h"
-#include "runtime/watch/inject.h"
 #include "runtime/core/result.h"
 #include "runtime/core/train.h"
+#include "runtime/watch/finite.h"
+#include "runtime/watch/inject.h"
 
 typedef struct AmprtWatch {
   AmprtSession *session;

@@ -2,9 +2,9 @@
  * (dnn_rt_convert.c) and those of the runtime: every 16-bit value is widened and rounded back,
  * every f32 half way between two neighbours and the next on either side goes where the evaluator's
  * rounding sends it, and blocks of every length do the same as one number. */
-#include "runtime/cpu/plan.h"
 #include "ir/eval/eval.h"
 #include "runtime/base/convert.h"
+#include "runtime/cpu/plan.h"
 
 #include <math.h>
 #include <stdio.h>

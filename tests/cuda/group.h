@@ -3,8 +3,8 @@
 #ifndef AMPCC_TESTS_CUDA_GROUP_H
 #define AMPCC_TESTS_CUDA_GROUP_H
 
-#include "runtime/cuda/cuda_rt.h"
 #include "ir/eval/eval.h"
+#include "runtime/cuda/cuda_rt.h"
 #include "tests/cuda/shim/run.h"
 
 #include <stdbool.h>

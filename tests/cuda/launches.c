@@ -108,7 +108,8 @@ static void write_texts(Launches *l) {
   FILE *kernels = open_text(l, ".cu"), *tables = open_text(l, "_tables.c");
   cuda_emit_prelude(kernels);
   fprintf(kernels, "%s%s", text[0], text[1]);
-  fprintf(tables, "#include \"runtime/cuda/cuda_rt.h\"\n#include \"codegen/text/common/args.h\"\n%s%s",
+  fprintf(tables,
+          "#include \"runtime/cuda/cuda_rt.h\"\n#include \"codegen/text/common/args.h\"\n%s%s",
           text[0], text[2]);
   write_launches(l, tables);
   fclose(kernels);

@@ -1,8 +1,8 @@
 #include "tests/cuda/pixels.h"
 
 #include "codegen/text/common/args.h"
-#include "runtime/data/augment.h"
 #include "runtime/base/convert.h"
+#include "runtime/data/augment.h"
 
 #include <stdio.h>
 #include <stdlib.h>

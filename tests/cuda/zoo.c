@@ -4,9 +4,9 @@
  * must have no kernel that the others have not.
  *
  * A line for each model: its kernels, and those among them that no model before it has. */
-#include "runtime/cuda/cuda_rt.h"
 #include "ir/kernel.h"
 #include "ir/recipe.h"
+#include "runtime/cuda/cuda_rt.h"
 #include "tests/cuda/steps.h"
 #include "tests/ops/step_values.h"
 

@@ -1,5 +1,6 @@
 /* An internal error ends with status 70 and leaves a file that holds the graph and the command. */
 #include "frontend/driver/reproducer.h"
+
 #include "ir/base/exit.h"
 
 #include <dirent.h>
@@ -8,8 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char model[] = "recipe {name=\"m\"}\n\ngraph @train stage model {\n"
-                            "  %x = input {name=\"image\"} : f32[2]\n  output %x {name=\"loss\"}\n}\n";
+static const char model[] =
+    "recipe {name=\"m\"}\n\ngraph @train stage model {\n"
+    "  %x = input {name=\"image\"} : f32[2]\n  output %x {name=\"loss\"}\n}\n";
 
 static void fail_inside(void) {
   static Options options;

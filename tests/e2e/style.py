@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """style.py ROOT: what clang-format does not see: tabs, trailing blanks, missing last newlines, unnamed
-TODOs, overlong files. Looks at what git tracks."""
+TODOs, lines of C past 100 columns (clang-format leaves comments alone, so that figures stay), overlong
+files. Looks at what git tracks."""
 import os
 import re
 import subprocess
 import sys
 
 MOST_LINES = 600
+MOST_COLUMNS = 100
 root = sys.argv[1]
 try:
     names = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True).stdout.split("\n")
@@ -21,6 +23,9 @@ for name in filter(re.compile(r"\.(c|h|def|py|build|md|amp|proto|sh)$|^(check|qu
     for number, line in enumerate(text.split("\n"), 1):
         if "\t" in line or line != line.rstrip() or re.search(r"\bTODO\b(?! by )", line) and "style.py" not in name:
             print("%s:%d: %r" % (name, number, line))
+            wrong += 1
+        if len(line) > MOST_COLUMNS and name.endswith((".c", ".h")):
+            print("%s:%d: %d columns" % (name, number, len(line)))
             wrong += 1
     if text and not text.endswith("\n"):
         print("%s: no newline at the end" % name)

@@ -1,5 +1,6 @@
-/* Any bytes as a model: the importer never crashes and always says what is wrong; what it takes verifies
- * and its text form parses back to the same. Bytes without a control character are read as protobuf's text. */
+/* Any bytes as a model: the importer never crashes and always says what is wrong; what it takes
+ * verifies and its text form parses back to the same. Bytes without a control character are read as
+ * protobuf's text. */
 #include "frontend/import/load.h"
 #include "tests/fuzz/round_trip.h"
 

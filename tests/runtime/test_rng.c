@@ -1,7 +1,7 @@
 /* Random numbers, initialisers, element types. */
 #include "runtime/base/convert.h"
-#include "runtime/state/init.h"
 #include "runtime/base/rng.h"
+#include "runtime/state/init.h"
 #include "tests/runtime/harness.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Numbers that go wrong: found, named, survived, kept for later; and the exponents of gradients. */
 #include "runtime/base/convert.h"
+#include "runtime/state/safetensors.h"
 #include "runtime/watch/finite.h"
 #include "runtime/watch/histogram.h"
-#include "runtime/state/safetensors.h"
 #include "tests/runtime/harness.h"
 #include "tests/runtime/toy.h"
 

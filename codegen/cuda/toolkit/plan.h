@@ -2,8 +2,8 @@
 #ifndef AMPCC_CODEGEN_CUDA_TOOLKIT_PLAN_H
 #define AMPCC_CODEGEN_CUDA_TOOLKIT_PLAN_H
 
-#include "codegen/cudnn/conv_graph.h"
 #include "codegen/cuda/toolkit/toolkit.h"
+#include "codegen/cudnn/conv_graph.h"
 #include "ir/ir.h"
 
 typedef struct PlanText { /* all of CudaPlan, and what the choice was */

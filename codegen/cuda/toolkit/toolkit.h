@@ -3,8 +3,8 @@
 #ifndef AMPCC_CODEGEN_CUDA_TOOLKIT_TOOLKIT_H
 #define AMPCC_CODEGEN_CUDA_TOOLKIT_TOOLKIT_H
 
-#include "codegen/cudnn/cudnn_api.h"
 #include "codegen/cuda/toolkit/device.h"
+#include "codegen/cudnn/cudnn_api.h"
 #include "ir/base/arena.h"
 
 #include <nvrtc.h>

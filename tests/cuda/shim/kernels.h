@@ -3,8 +3,8 @@
 #ifndef AMPCC_TESTS_SHIM_KERNELS_H
 #define AMPCC_TESTS_SHIM_KERNELS_H
 
-#include "runtime/cuda/cuda_rt.h"
 #include "run.h"
+#include "runtime/cuda/cuda_rt.h"
 
 #include <stdbool.h>
 

@@ -29,11 +29,12 @@ typedef struct ShimLaunch {
   uint64_t seed;          /* orders blocks and threads; 0: rising */
 } ShimLaunch;
 
-typedef enum ShimMark { /* what kernels may do with bytes */
-                        SHIM_FORBIDDEN,
-                        SHIM_UNDEFINED, /* write, then read */
-                        SHIM_DEFINED,
-                        SHIM_CONSTANT /* read */
+/* What kernels may do with bytes. */
+typedef enum ShimMark {
+  SHIM_FORBIDDEN,
+  SHIM_UNDEFINED, /* write, then read */
+  SHIM_DEFINED,
+  SHIM_CONSTANT /* read */
 } ShimMark;
 
 typedef struct ShimApi {

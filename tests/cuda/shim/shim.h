@@ -81,8 +81,8 @@ uint64_t shim_meet(ShimMeet what, const char *site, uint32_t mask, uint64_t valu
 #define __syncthreads_or(p)    ((int)shim_meet(SHIM_BARRIER_OR, SHIM_SITE, 0, (p) != 0, 0))
 #define __syncthreads_and(p)   ((int)shim_meet(SHIM_BARRIER_AND, SHIM_SITE, 0, (p) != 0, 0))
 #define __syncthreads_count(p) ((int)shim_meet(SHIM_BARRIER_COUNT, SHIM_SITE, 0, (p) != 0, 0))
-#define SHIM_ALL_LANES(...)    (0xffffffffu, ##__VA_ARGS__) /* the mask, if one is given */
-#define __syncwarp(...)        ((void)shim_meet(SHIM_WARP, SHIM_SITE, SHIM_ALL_LANES(__VA_ARGS__), 0, 0))
+#define __syncwarp(...)        ((void)shim_sync(0xffffffffu, ##__VA_ARGS__))
+#define shim_sync(...)         shim_meet(SHIM_WARP, SHIM_SITE, (__VA_ARGS__), 0, 0)
 #define __ballot_sync(mask, p) ((unsigned)shim_meet(SHIM_BALLOT, SHIM_SITE, (mask), (p) != 0, 0))
 #define __any_sync(mask, p)    (__ballot_sync(mask, p) != 0)
 #define __all_sync(mask, p)    (__ballot_sync(mask, !(p)) == 0)

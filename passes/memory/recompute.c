@@ -10,7 +10,7 @@
  *            %h.again = relu %y.again {kernel=90, again=1} : f32[8,4,4,16]
  *            %dw = conv2d_wgrad %h.again, %dz {kernel=91} ..
  *
- * Only pointwise ops are done twice (recompute_recipe.c), as few as it takes (recompute_choose.c),
+ * Only pointwise ops are done twice (recompute_remake.c), as few as it takes (recompute_choose.c),
  * and each copy is rounded as the first was, what a library's kernel made once, at its end: no
  * value changes. Runs on the final order of kernels, where it is known what is stored and for how
  * long; plan-memory says whether all fits.
@@ -65,15 +65,15 @@ static Value *widened(const Copies *copies, int i, Value *value) {
   return add_cast(copies, i, value, value, DT_F32);
 }
 
-/* What a second copy of storage i has for operand k of a node of its recipe. */
+/* What a second copy of storage i has for operand k of a node that makes it again. */
 static Value *operand_for(const Copies *copies, int i, const Node *node, int k,
                           Value *const *made) {
-  const Recipe *recipe = copies->r->recipe[i];
-  for (int n = 0; n < recipe->n && recipe->node[n] != node; n++)
-    if (recipe->node[n]->result[0] == node->arg[k])
+  const Remake *remake = copies->r->remake[i];
+  for (int n = 0; n < remake->n && remake->node[n] != node; n++)
+    if (remake->node[n]->result[0] == node->arg[k])
       return made[n];
   Value *value = copy_for(copies, node->arg[k], copies->r->place[i]);
-  return recipe->wide && arg_is_elementwise(node, k) ? widened(copies, i, value) : value;
+  return remake->wide && arg_is_elementwise(node, k) ? widened(copies, i, value) : value;
 }
 
 /* As the first copy, but for what passes said of that. */
@@ -90,15 +90,15 @@ static Value *copy_node(const Copies *copies, int i, const Node *from, Value *co
 
 static void make_copy(Copies *copies, int i) {
   const Recompute *r = copies->r;
-  const Recipe *recipe = r->recipe[i];
+  const Remake *remake = r->remake[i];
   const Value *first = r->storages->storage[i].value;
-  size_t room = (size_t)(recipe->n + recipe->leaf.n + 1);
+  size_t room = (size_t)(remake->n + remake->leaf.n + 1);
   Value *made[MAX_GROUP];
   copies->kernel[i].node = arena_alloc(r->arena, room * sizeof(Node *));
-  for (int n = 0; n < recipe->n; n++)
-    made[n] = copy_node(copies, i, recipe->node[n], made);
-  Value *last = made[recipe->n - 1];
-  copies->again[i] = recipe->wide ? add_cast(copies, i, last, first, first->type.dtype) : last;
+  for (int n = 0; n < remake->n; n++)
+    made[n] = copy_node(copies, i, remake->node[n], made);
+  Value *last = made[remake->n - 1];
+  copies->again[i] = remake->wide ? add_cast(copies, i, last, first, first->type.dtype) : last;
 }
 
 static void read_copies(const Copies *copies) {
@@ -183,7 +183,7 @@ static Recompute recompute_new(PassContext *context, Graph *graph) {
   r.workspace = arena_alloc(r.arena, n_kernels * sizeof *r.workspace);
   r.live = arena_alloc(r.arena, (2 * n_kernels + 1) * sizeof *r.live);
   r.reader = arena_alloc(r.arena, n * sizeof *r.reader);
-  r.recipe = arena_alloc(r.arena, n * sizeof(Recipe *));
+  r.remake = arena_alloc(r.arena, n * sizeof(Remake *));
   r.split = ints_new(r.arena, s->n, -1);
   r.last = ints_new(r.arena, s->n, 0);
   r.place = ints_new(r.arena, s->n, 0);
@@ -206,7 +206,7 @@ bool pass_recompute(PassContext *context, Graph *graph) {
   if (limit == INT64_MAX || !kernels_accept(context, graph))
     return false;
   Recompute r = recompute_new(context, graph);
-  recompute_find_recipes(&r);
+  recompute_find_remakes(&r);
   recompute_choose(&r, limit);
   bool changed = make_copies(&r);
   if (changed && !context->options->max_memory)

@@ -6,15 +6,15 @@
 #include "passes/kernels/fuse.h"
 #include "passes/memory/storage.h"
 
-/* How a stored value is made from other stored ones. */
-typedef struct Recipe {
+/* How a stored value is made a second time from other stored ones. */
+typedef struct Remake {
   int n;
   const Node *node[MAX_GROUP]; /* of GEN_POINT, makers before readers; the last makes the value */
   IntList leaf;                /* storages that they read */
   int until;                   /* a kernel that updates what they read; past the last if none */
   int64_t moved;               /* bytes read and written */
   bool wide;                   /* a library made it, in f32 up to the last rounding */
-} Recipe;
+} Remake;
 
 typedef struct Recompute {
   Arena *arena;
@@ -24,7 +24,7 @@ typedef struct Recompute {
   int64_t *workspace; /* per kernel */
   /* per storage */
   IntList *reader; /* kernels, ascending */
-  Recipe **recipe; /* NULL: cannot be made again */
+  Remake **remake; /* NULL: cannot be made again */
   int *split;      /* kernels behind this one read a second copy; -1: there is none */
   /* what follows from the splits, per storage */
   int *last;       /* slot in which the first copy dies */
@@ -35,8 +35,8 @@ typedef struct Recompute {
   int64_t *live; /* per slot: bytes */
 } Recompute;
 
-/* recompute_recipe.c: all that can be made again by pointwise ops from what is stored. */
-void recompute_find_recipes(Recompute *r);
+/* recompute_remake.c: all that can be made again by pointwise ops from what is stored. */
+void recompute_find_remakes(Recompute *r);
 /* recompute_choose.c: sets `split`, and all that follows from it, until the graph fits into `limit`
  * bytes or nothing is left that would help. */
 void recompute_choose(Recompute *r, int64_t limit);

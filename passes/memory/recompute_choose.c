@@ -38,7 +38,7 @@ static void find_readers(Recompute *r, int i) {
 
 /* What storage i is made of again must be there, the second copy of it where there is one. */
 static void keep_leaves(Recompute *r, int i) {
-  const IntList *leaf = &r->recipe[i]->leaf;
+  const IntList *leaf = &r->remake[i]->leaf;
   for (int k = 0; k < leaf->n; k++) {
     int l = leaf->v[k];
     if (r->split[l] < 0 || r->place[i] <= r->split[l]) {
@@ -129,10 +129,10 @@ static int candidates(const Recompute *r, int slot, Candidate *out) {
   int n = 0;
   for (int i = 0; i < r->storages->n; i++) {
     const Storage *storage = &r->storages->storage[i];
-    if (r->recipe[i] && r->split[i] < 0 && slot_of(storage->maker) < slot && r->last[i] > slot &&
+    if (r->remake[i] && r->split[i] < 0 && slot_of(storage->maker) < slot && r->last[i] > slot &&
         storage->bytes >= r->live[slot] / SMALLEST)
       out[n++] =
-          (Candidate){i, (double)r->recipe[i]->moved / (double)storage->bytes, storage->bytes};
+          (Candidate){i, (double)r->remake[i]->moved / (double)storage->bytes, storage->bytes};
   }
   if (n)
     qsort(out, (size_t)n, sizeof *out, by_cost);
@@ -141,7 +141,7 @@ static int candidates(const Recompute *r, int slot, Candidate *out) {
 
 static bool keeps_order(const Recompute *r) {
   for (int i = 0; i < r->storages->n; i++)
-    if (r->split[i] >= 0 && r->place[i] > r->recipe[i]->until)
+    if (r->split[i] >= 0 && r->place[i] > r->remake[i]->until)
       return false;
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,10 @@ char scratch[256], caught[1 << 16];
 bool on_device;
 
 int scratch_setup(void **state) {
+  /* one that is ignored, as nohup and a shell's `&` leave it to their children, would stay so */
+  const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+    signal(stops[i], SIG_DFL);
   (void)state;
   snprintf(scratch, sizeof scratch, "/tmp/amprt-test-XXXXXX");
   return mkdtemp(scratch) ? 0 : -1;

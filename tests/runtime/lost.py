@@ -14,6 +14,9 @@ import time
 toy = sys.argv[1]
 scratch = pathlib.Path(tempfile.mkdtemp())
 DATA = f"--data-dir={scratch}"
+for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+    # one that is ignored, as nohup and a shell's `&` leave it to their children, would stay so
+    signal.signal(number, signal.SIG_DFL)
 
 
 def start(*flags, sleep_us=0, **how):

@@ -246,7 +246,7 @@ ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *amo
   for (size_t i = 0; i < sizeof finder / sizeof *finder; i++)
     if (finder[i].op == main->op)
       finder[i].find(&search);
-  CHECK(found.n_operands == conv_operands((ConvForm)found.op.form), "`%s`: %d operands",
+  CHECK(found.n_operands == cuda_conv_operands((ConvForm)found.op.form), "`%s`: %d operands",
         op_info[main->op].name, found.n_operands);
   return found;
 }

@@ -41,7 +41,7 @@ static PlanText plan(CudaTarget *cuda, const Node *node, const ConvOp *op, const
 
 const Planned *cuda_planned(CudaTarget *cuda, const Node *node, const ConvOp *op) {
   char key[CONV_KEY_BYTES];
-  conv_key_print(op, key);
+  cuda_conv_key_print(op, key);
   for (int i = 0; i < cuda->n_planned; i++)
     if (strcmp(cuda->planned[i].plan.key, key) == 0)
       return &cuda->planned[i];

@@ -11,6 +11,6 @@ typedef struct ApiEntry {
 } ApiEntry;
 
 /* Fills `api` from what dlopen gave. NULL, or the name of the first function that is not there. */
-const char *api_bind(void *api, void *library, const ApiEntry *entry, size_t n);
+const char *cuda_api_bind(void *api, void *library, const ApiEntry *entry, size_t n);
 
 #endif

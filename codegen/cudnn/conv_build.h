@@ -18,20 +18,20 @@ typedef struct ConvBuilder {
 
 /* New tensors: of the shape of x, w, y; one number per channel; and one of the shape of x in f32
  * that never comes to lie in memory. */
-CudnnObject conv_x(ConvBuilder *b);
-CudnnObject conv_w(ConvBuilder *b);
-CudnnObject conv_y(ConvBuilder *b);
-CudnnObject conv_vector(ConvBuilder *b, int64_t n, cudnnDataType_t type);
-CudnnObject conv_between(ConvBuilder *b);
+CudnnObject cuda_conv_x(ConvBuilder *b);
+CudnnObject cuda_conv_w(ConvBuilder *b);
+CudnnObject cuda_conv_y(ConvBuilder *b);
+CudnnObject cuda_conv_vector(ConvBuilder *b, int64_t n, cudnnDataType_t type);
+CudnnObject cuda_conv_between(ConvBuilder *b);
 
 /* Finishes an operation and appends it. */
-void conv_operation(ConvBuilder *b, CudnnObject object, const char *what);
-void conv_forward(ConvBuilder *b, CudnnObject x, CudnnObject w, CudnnObject y);
-void conv_backward_data(ConvBuilder *b, CudnnObject dy, CudnnObject w, CudnnObject dx);
-void conv_backward_filter(ConvBuilder *b, CudnnObject x, CudnnObject dy, CudnnObject dw);
+void cuda_conv_operation(ConvBuilder *b, CudnnObject object, const char *what);
+void cuda_conv_forward(ConvBuilder *b, CudnnObject x, CudnnObject w, CudnnObject y);
+void cuda_conv_backward_data(ConvBuilder *b, CudnnObject dy, CudnnObject w, CudnnObject dx);
+void cuda_conv_backward_filter(ConvBuilder *b, CudnnObject x, CudnnObject dy, CudnnObject dw);
 
 /* One per row of conv_forms.def. */
-#define CONV_FORM(id, name, build, operands) void conv_build_##build(ConvBuilder *b);
+#define CONV_FORM(id, name, build, operands) void cuda_conv_build_##build(ConvBuilder *b);
 #include "codegen/cudnn/conv_forms.def"
 
 #endif

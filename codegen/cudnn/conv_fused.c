@@ -7,27 +7,27 @@ static void pointwise(ConvBuilder *builder, cudnnPointwiseMode_t mode, CudnnObje
                       CudnnObject y) {
   Draft *d = builder->draft;
   cudnnDataType_t precision = CUDNN_DATA_FLOAT;
-  CudnnObject what = draft_new(d, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  draft_set(d, what, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-  draft_set(d, what, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
-  draft_finish(d, what, "pointwise");
+  CudnnObject what = cuda_draft_new(d, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  cuda_draft_set(d, what, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+  cuda_draft_set(d, what, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
+  cuda_draft_finish(d, what, "pointwise");
   bool is_gradient = mode == CUDNN_POINTWISE_RELU_BWD; /* a: gradient of the result, b: argument */
-  CudnnObject object = draft_new(d, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  draft_set_object(d, object, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
-  draft_set_object(d, object,
-                   is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC
-                               : CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
-                   a);
+  CudnnObject object = cuda_draft_new(d, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  cuda_draft_set_object(d, object, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
+  cuda_draft_set_object(d, object,
+                        is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DYDESC
+                                    : CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+                        a);
   if (b)
-    draft_set_object(d, object,
-                     is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_XDESC
-                                 : CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-                     b);
-  draft_set_object(d, object,
-                   is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
-                               : CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
-                   y);
-  conv_operation(builder, object, "pointwise");
+    cuda_draft_set_object(d, object,
+                          is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_XDESC
+                                      : CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                          b);
+  cuda_draft_set_object(d, object,
+                        is_gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
+                                    : CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+                        y);
+  cuda_conv_operation(builder, object, "pointwise");
 }
 
 /* Sums and sums of squares of y per channel: two more operands. */
@@ -35,22 +35,23 @@ static void statistics(ConvBuilder *b, CudnnObject y) {
   Draft *d = b->draft;
   cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
   cudnnDataType_t precision = CUDNN_DATA_FLOAT;
-  CudnnObject sum = conv_vector(b, b->op->k, CUDNN_DATA_FLOAT);
-  CudnnObject squares = conv_vector(b, b->op->k, CUDNN_DATA_FLOAT);
-  CudnnObject object = draft_new(d, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
-  draft_set(d, object, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
-  draft_set(d, object, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1,
-            &precision);
-  draft_set_object(d, object, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, y);
-  draft_set_object(d, object, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, sum);
-  draft_set_object(d, object, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, squares);
-  conv_operation(b, object, "statistics");
+  CudnnObject sum = cuda_conv_vector(b, b->op->k, CUDNN_DATA_FLOAT);
+  CudnnObject squares = cuda_conv_vector(b, b->op->k, CUDNN_DATA_FLOAT);
+  CudnnObject object = cuda_draft_new(d, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  cuda_draft_set(d, object, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
+  cuda_draft_set(d, object, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1,
+                 &precision);
+  cuda_draft_set_object(d, object, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, y);
+  cuda_draft_set_object(d, object, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, sum);
+  cuda_draft_set_object(d, object, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, squares);
+  cuda_conv_operation(b, object, "statistics");
 }
 
 /* x * scale + bias: two more operands, both new. */
 static CudnnObject scaled(ConvBuilder *b, CudnnObject x) {
-  CudnnObject scale = conv_vector(b, b->op->c, b->type), bias = conv_vector(b, b->op->c, b->type);
-  CudnnObject product = conv_between(b), sum = conv_between(b);
+  CudnnObject scale = cuda_conv_vector(b, b->op->c, b->type),
+              bias = cuda_conv_vector(b, b->op->c, b->type);
+  CudnnObject product = cuda_conv_between(b), sum = cuda_conv_between(b);
   pointwise(b, CUDNN_POINTWISE_MUL, x, scale, product);
   pointwise(b, CUDNN_POINTWISE_ADD, product, bias, sum);
   return sum;
@@ -58,45 +59,47 @@ static CudnnObject scaled(ConvBuilder *b, CudnnObject x) {
 
 /* relu(x * scale + bias) in front of a convolution. */
 static CudnnObject scaled_relu(ConvBuilder *b, CudnnObject x) {
-  CudnnObject sum = scaled(b, x), result = conv_between(b);
+  CudnnObject sum = scaled(b, x), result = cuda_conv_between(b);
   pointwise(b, CUDNN_POINTWISE_RELU_FWD, sum, NULL, result);
   return result;
 }
 
-void conv_build_fprop_stats(ConvBuilder *b) {
-  CudnnObject x = conv_x(b), w = conv_w(b), y = conv_y(b);
-  conv_forward(b, x, w, y);
+void cuda_conv_build_fprop_stats(ConvBuilder *b) {
+  CudnnObject x = cuda_conv_x(b), w = cuda_conv_w(b), y = cuda_conv_y(b);
+  cuda_conv_forward(b, x, w, y);
   statistics(b, y);
 }
 
-void conv_build_relu_fprop_stats(ConvBuilder *b) {
-  CudnnObject x = conv_x(b), applied = scaled_relu(b, x), w = conv_w(b), y = conv_y(b);
-  conv_forward(b, applied, w, y);
+void cuda_conv_build_relu_fprop_stats(ConvBuilder *b) {
+  CudnnObject x = cuda_conv_x(b), applied = scaled_relu(b, x), w = cuda_conv_w(b),
+              y = cuda_conv_y(b);
+  cuda_conv_forward(b, applied, w, y);
   statistics(b, y);
 }
 
 static void block_end(ConvBuilder *b, bool dual) {
-  CudnnObject x = scaled(b, conv_x(b)), z = conv_x(b), sum = conv_between(b);
+  CudnnObject x = scaled(b, cuda_conv_x(b)), z = cuda_conv_x(b), sum = cuda_conv_between(b);
   if (dual)
     z = scaled(b, z);
-  CudnnObject w = conv_w(b), out = conv_x(b), y = conv_y(b);
+  CudnnObject w = cuda_conv_w(b), out = cuda_conv_x(b), y = cuda_conv_y(b);
   pointwise(b, CUDNN_POINTWISE_ADD, x, z, sum);
   pointwise(b, CUDNN_POINTWISE_RELU_FWD, sum, NULL, out);
-  conv_forward(b, out, w, y);
+  cuda_conv_forward(b, out, w, y);
   statistics(b, y);
 }
 
-void conv_build_add_fprop_stats(ConvBuilder *b) {
+void cuda_conv_build_add_fprop_stats(ConvBuilder *b) {
   block_end(b, false);
 }
 
-void conv_build_dual_fprop_stats(ConvBuilder *b) {
+void cuda_conv_build_dual_fprop_stats(ConvBuilder *b) {
   block_end(b, true);
 }
 
-void conv_build_relu_wgrad(ConvBuilder *b) {
-  CudnnObject x = conv_x(b), applied = scaled_relu(b, x), dy = conv_y(b), dw = conv_w(b);
-  conv_backward_filter(b, applied, dy, dw);
+void cuda_conv_build_relu_wgrad(ConvBuilder *b) {
+  CudnnObject x = cuda_conv_x(b), applied = scaled_relu(b, x), dy = cuda_conv_y(b),
+              dw = cuda_conv_w(b);
+  cuda_conv_backward_filter(b, applied, dy, dw);
 }
 
 /* Operands of dgrad_bn that are numbers per channel. */
@@ -111,7 +114,7 @@ static CudnnObject normalised(ConvBuilder *b, CudnnObject x, const CudnnObject *
       [BIAS] = CUDNN_POINTWISE_ADD,
   };
   for (int i = MEAN; i <= BIAS; i++) {
-    CudnnObject next = conv_between(b);
+    CudnnObject next = cuda_conv_between(b);
     pointwise(b, mode[i], x, channel[i], next);
     x = next;
   }
@@ -133,32 +136,32 @@ static void gradient_sums(ConvBuilder *b, CudnnObject x, CudnnObject dx,
   };
   Draft *d = b->draft;
   cudnnDataType_t precision = CUDNN_DATA_FLOAT;
-  CudnnObject object = draft_new(d, CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
-  draft_set(d, object, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1,
-            &precision);
-  draft_set_object(d, object, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, x);
-  draft_set_object(d, object, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, dx);
+  CudnnObject object = cuda_draft_new(d, CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
+  cuda_draft_set(d, object, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1,
+                 &precision);
+  cuda_draft_set_object(d, object, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, x);
+  cuda_draft_set_object(d, object, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, dx);
   for (int i = 0; i < N_CHANNEL; i++)
     if (i != BIAS)
-      draft_set_object(d, object, name[i], channel[i]);
-  conv_operation(b, object, "sums of a normalisation's gradient");
+      cuda_draft_set_object(d, object, name[i], channel[i]);
+  cuda_conv_operation(b, object, "sums of a normalisation's gradient");
 }
 
 static CudnnObject sum_of(ConvBuilder *b, CudnnObject x, CudnnObject y) {
-  CudnnObject sum = conv_between(b);
+  CudnnObject sum = cuda_conv_between(b);
   pointwise(b, CUDNN_POINTWISE_ADD, x, y, sum);
   return sum;
 }
 
 static void dgrad_bn(ConvBuilder *b, bool has_shortcut, bool adds) {
-  CudnnObject dy = conv_y(b), w = conv_w(b), x = conv_x(b), channel[N_CHANNEL];
+  CudnnObject dy = cuda_conv_y(b), w = cuda_conv_w(b), x = cuda_conv_x(b), channel[N_CHANNEL];
   for (int i = MEAN; i <= BIAS; i++)
-    channel[i] = conv_vector(b, b->op->c, CUDNN_DATA_FLOAT);
-  CudnnObject shortcut = has_shortcut ? conv_x(b) : NULL, dz = adds ? conv_x(b) : NULL;
-  CudnnObject dx = conv_x(b), gradient = conv_between(b);
+    channel[i] = cuda_conv_vector(b, b->op->c, CUDNN_DATA_FLOAT);
+  CudnnObject shortcut = has_shortcut ? cuda_conv_x(b) : NULL, dz = adds ? cuda_conv_x(b) : NULL;
+  CudnnObject dx = cuda_conv_x(b), gradient = cuda_conv_between(b);
   for (int i = DSCALE; i < N_CHANNEL; i++)
-    channel[i] = conv_vector(b, b->op->c, CUDNN_DATA_FLOAT);
-  conv_backward_data(b, dy, w, gradient);
+    channel[i] = cuda_conv_vector(b, b->op->c, CUDNN_DATA_FLOAT);
+  cuda_conv_backward_data(b, dy, w, gradient);
   if (adds)
     gradient = sum_of(b, gradient, dz);
   CudnnObject masked_by = normalised(b, x, channel);
@@ -168,14 +171,14 @@ static void dgrad_bn(ConvBuilder *b, bool has_shortcut, bool adds) {
   gradient_sums(b, x, dx, channel);
 }
 
-void conv_build_dgrad_bn(ConvBuilder *b) {
+void cuda_conv_build_dgrad_bn(ConvBuilder *b) {
   dgrad_bn(b, false, false);
 }
 
-void conv_build_dgrad_bn_add(ConvBuilder *b) {
+void cuda_conv_build_dgrad_bn_add(ConvBuilder *b) {
   dgrad_bn(b, false, true);
 }
 
-void conv_build_dgrad_bn_short(ConvBuilder *b) {
+void cuda_conv_build_dgrad_bn_short(ConvBuilder *b) {
   dgrad_bn(b, true, true);
 }

@@ -14,7 +14,7 @@ static const struct {
 static const char *const type_name[] = {"f32", "f16", "bf16"};
 enum { N_TYPES = sizeof type_name / sizeof *type_name };
 
-void conv_key_print(const ConvOp *op, char key[CONV_KEY_BYTES]) {
+void cuda_conv_key_print(const ConvOp *op, char key[CONV_KEY_BYTES]) {
   snprintf(key, CONV_KEY_BYTES,
            "%s %s n%" PRId64 " h%" PRId64 " w%" PRId64 " c%" PRId64 " k%" PRId64 " r%" PRId64
            " s%" PRId64 " u%" PRId64 ",%" PRId64 " p%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
@@ -28,7 +28,7 @@ static bool in_range(int64_t x, int64_t least) {
   return x >= least && x <= INT32_MAX;
 }
 
-bool conv_output(const ConvOp *op, int64_t *ho, int64_t *wo) {
+bool cuda_conv_output(const ConvOp *op, int64_t *ho, int64_t *wo) {
   const int64_t extent[] = {op->n, op->h, op->w,         op->c,        op->k,
                             op->r, op->s, op->stride[0], op->stride[1]};
   for (size_t i = 0; i < sizeof extent / sizeof *extent; i++)
@@ -46,7 +46,7 @@ bool conv_output(const ConvOp *op, int64_t *ho, int64_t *wo) {
   return true;
 }
 
-bool conv_key_parse(const char *key, ConvOp *out) {
+bool cuda_conv_key_parse(const char *key, ConvOp *out) {
   char form[24], type[8], tf32[8] = "", again[CONV_KEY_BYTES];
   ConvOp op = {.form = CONV_FORM_COUNT, .dtype = N_TYPES};
   int n = sscanf(key,
@@ -65,16 +65,16 @@ bool conv_key_parse(const char *key, ConvOp *out) {
       op.dtype = (uint8_t)i;
   op.tf32 = strcmp(tf32, "tf32") == 0;
   int64_t ho, wo;
-  if (op.form == CONV_FORM_COUNT || op.dtype == N_TYPES || !conv_output(&op, &ho, &wo))
+  if (op.form == CONV_FORM_COUNT || op.dtype == N_TYPES || !cuda_conv_output(&op, &ho, &wo))
     return false;
-  conv_key_print(&op, again); /* scanf is lenient about blanks, signs and ends; this is not */
+  cuda_conv_key_print(&op, again); /* scanf is lenient about blanks, signs and ends; this is not */
   if (strcmp(again, key) != 0)
     return false;
   *out = op;
   return true;
 }
 
-int conv_operands(ConvForm form) {
+int cuda_conv_operands(ConvForm form) {
   int n = 1;
   for (const char *c = form_info[form].operands; *c; c++)
     n += *c == ' ';

@@ -26,12 +26,12 @@ typedef struct ConvOp {
 enum { CONV_KEY_BYTES = 240, CONV_MAX_OPERANDS = 16 };
 
 /* "fprop f16 n256 h56 w56 c64 k64 r3 s3 u1,1 p1,1,1,1" */
-void conv_key_print(const ConvOp *op, char key[CONV_KEY_BYTES]);
-/* False if it is no key that conv_key_print wrote, of a convolution that exists. */
-bool conv_key_parse(const char *key, ConvOp *out);
+void cuda_conv_key_print(const ConvOp *op, char key[CONV_KEY_BYTES]);
+/* False if it is no key that cuda_conv_key_print wrote, of a convolution that exists. */
+bool cuda_conv_key_parse(const char *key, ConvOp *out);
 /* Sizes of y; false where there is none, or an extent is out of range. */
-bool conv_output(const ConvOp *op, int64_t *ho, int64_t *wo);
+bool cuda_conv_output(const ConvOp *op, int64_t *ho, int64_t *wo);
 /* Operands of a form, in the order of their unique ids: 1, 2, ... */
-int conv_operands(ConvForm form);
+int cuda_conv_operands(ConvForm form);
 
 #endif

@@ -18,20 +18,20 @@ static int64_t read_int(const CudnnApi *api, CudnnObject object, cudnnBackendAtt
   return value;
 }
 
-CudnnObject conv_device(const CudnnApi *api, const char *json, int number, char *error,
-                        size_t size) {
+CudnnObject cuda_conv_device(const CudnnApi *api, const char *json, int number, char *error,
+                             size_t size) {
   Draft draft = {.api = api};
   int32_t id = number;
-  CudnnObject device = draft_new(&draft, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  CudnnObject device = cuda_draft_new(&draft, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   if (json)
-    draft_set(&draft, device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-              (int64_t)strlen(json) + 1, json);
+    cuda_draft_set(&draft, device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                   (int64_t)strlen(json) + 1, json);
   else
-    draft_set(&draft, device, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1, &id);
-  draft_finish(&draft, device, "device description");
+    cuda_draft_set(&draft, device, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1, &id);
+  cuda_draft_finish(&draft, device, "device description");
   if (report(&draft, error, size))
-    draft_keep(&draft, device);
-  draft_end(&draft);
+    cuda_draft_keep(&draft, device);
+  cuda_draft_end(&draft);
   return draft.failed ? NULL : device;
 }
 
@@ -42,7 +42,7 @@ enum { NOTE_LIMIT = 32 };
 /* The notes of a configuration's engine as bits; *behaviour likewise, *id its number. */
 static uint32_t engine_notes(Draft *draft, CudnnObject config, uint32_t *behaviour, int64_t *id) {
   const CudnnApi *api = draft->api;
-  CudnnObject engine = draft_new(draft, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  CudnnObject engine = cuda_draft_new(draft, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendNumericalNote_t numerical[NOTE_LIMIT];
   cudnnBackendBehaviorNote_t behaves[NOTE_LIMIT];
   int64_t n = 0;
@@ -96,11 +96,11 @@ enum { CONFIG_MOST = 64 }; /* it offered at most 43 */
 /* Configurations that the heuristic offers, best first, as objects of the draft. */
 static int configs_of(Draft *draft, CudnnObject graph, CudnnObject device,
                       cudnnBackendHeurMode_t mode, CudnnObject *config, int most) {
-  CudnnObject heuristic = draft_new(draft, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  draft_set_object(draft, heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-  draft_set(draft, heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-  draft_set_object(draft, heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
-  draft_finish(draft, heuristic, "heuristic");
+  CudnnObject heuristic = cuda_draft_new(draft, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  cuda_draft_set_object(draft, heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+  cuda_draft_set(draft, heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+  cuda_draft_set_object(draft, heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
+  cuda_draft_finish(draft, heuristic, "heuristic");
   int64_t announced = 0, given = 0;
   if (draft->failed || draft->api->cudnnBackendGetAttribute(
                            heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
@@ -108,7 +108,7 @@ static int configs_of(Draft *draft, CudnnObject graph, CudnnObject device,
     return 0;
   int n = announced < most ? (int)announced : most;
   for (int i = 0; i < n; i++)
-    config[i] = draft_new(draft, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    config[i] = cuda_draft_new(draft, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   /* only viable ones come, fewer than were announced */
   if (n == 0 || draft->failed ||
       draft->api->cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
@@ -121,15 +121,15 @@ static int configs_of(Draft *draft, CudnnObject graph, CudnnObject device,
 static bool plan_finish(const CudnnApi *api, CudnnObject config, CudnnObject device, ConvPlan *out,
                         char *error, size_t size) {
   Draft draft = {.api = api};
-  CudnnObject plan = draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  draft_set_object(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-  draft_set_object(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
-  draft_finish(&draft, plan, "plan");
+  CudnnObject plan = cuda_draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  cuda_draft_set_object(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+  cuda_draft_set_object(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+  cuda_draft_finish(&draft, plan, "plan");
   if (report(&draft, error, size)) {
-    out->object = draft_keep(&draft, plan);
+    out->object = cuda_draft_keep(&draft, plan);
     out->workspace = read_int(api, plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   }
-  draft_end(&draft);
+  cuda_draft_end(&draft);
   return !draft.failed;
 }
 
@@ -167,23 +167,23 @@ static int search(const CudnnApi *api, Search *s) {
   static const cudnnBackendHeurMode_t mode[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
   Draft draft = {.api = api};
   snprintf(s->error, s->error_bytes, "no engine of cuDNN takes it");
-  CudnnObject graph = conv_graph(&draft, s->op);
+  CudnnObject graph = cuda_conv_graph(&draft, s->op);
   for (int i = 0; i < 2 && !is_over(s) && !draft.failed; i++)
     search_mode(s, &draft, graph, mode[i]);
   if (s->found == 0)
     report(&draft, s->error, s->error_bytes);
-  draft_end(&draft);
+  cuda_draft_end(&draft);
   return s->found;
 }
 
-int conv_plans(const CudnnApi *api, const ConvOp *op, CudnnObject device, ConvPlan *out, int most,
-               char *error, size_t size) {
+int cuda_conv_plans(const CudnnApi *api, const ConvOp *op, CudnnObject device, ConvPlan *out,
+                    int most, char *error, size_t size) {
   Search s = {op, device, out, .most = most, .enough = -1, .error = error, .error_bytes = size};
   return search(api, &s);
 }
 
-bool conv_plan_within(const CudnnApi *api, const ConvOp *op, CudnnObject device, int64_t workspace,
-                      ConvPlan *out, char *error, size_t size) {
+bool cuda_conv_plan_within(const CudnnApi *api, const ConvOp *op, CudnnObject device,
+                           int64_t workspace, ConvPlan *out, char *error, size_t size) {
   ConvPlan built[2 * CONFIG_MOST];
   Search s = {op,
               device,
@@ -199,27 +199,27 @@ bool conv_plan_within(const CudnnApi *api, const ConvOp *op, CudnnObject device,
   *out = built[chosen];
   for (int i = 0; i < n; i++)
     if (i != chosen)
-      conv_plan_free(api, &built[i]);
+      cuda_conv_plan_free(api, &built[i]);
   return true;
 }
 
-bool conv_plan_load(const CudnnApi *api, const char *json, size_t bytes, CudnnObject device,
-                    ConvPlan *out, char *error, size_t size) {
+bool cuda_conv_plan_load(const CudnnApi *api, const char *json, size_t bytes, CudnnObject device,
+                         ConvPlan *out, char *error, size_t size) {
   Draft draft = {.api = api};
-  CudnnObject plan = draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  draft_set_object(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
-  draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-            (int64_t)bytes, json);
-  draft_finish(&draft, plan, "plan");
+  CudnnObject plan = cuda_draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  cuda_draft_set_object(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+  cuda_draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                 (int64_t)bytes, json);
+  cuda_draft_finish(&draft, plan, "plan");
   if (report(&draft, error, size))
-    *out = (ConvPlan){.object = draft_keep(&draft, plan),
+    *out = (ConvPlan){.object = cuda_draft_keep(&draft, plan),
                       .engine = -1,
                       .workspace = read_int(api, plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)};
-  draft_end(&draft);
+  cuda_draft_end(&draft);
   return !draft.failed;
 }
 
-void conv_plan_free(const CudnnApi *api, ConvPlan *plan) {
+void cuda_conv_plan_free(const CudnnApi *api, ConvPlan *plan) {
   if (plan->object)
     api->cudnnBackendDestroyDescriptor(plan->object);
   plan->object = NULL;
@@ -239,16 +239,16 @@ static int64_t read_text(const CudnnApi *api, CudnnObject object, cudnnBackendAt
   return n;
 }
 
-int64_t conv_plan_json(const CudnnApi *api, CudnnObject plan, char *to, int64_t size) {
+int64_t cuda_conv_plan_json(const CudnnApi *api, CudnnObject plan, char *to, int64_t size) {
   return read_text(api, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, to, size);
 }
 
-int64_t conv_device_json(const CudnnApi *api, CudnnObject device, char *to, int64_t size) {
+int64_t cuda_conv_device_json(const CudnnApi *api, CudnnObject device, char *to, int64_t size) {
   return read_text(api, device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, to, size);
 }
 
-bool conv_json_object(const char *json, size_t bytes, const char *name, size_t *from,
-                      size_t *past) {
+bool cuda_conv_json_object(const char *json, size_t bytes, const char *name, size_t *from,
+                           size_t *past) {
   const size_t len = strlen(name);
   int depth = 0;
   for (size_t i = 0; i + len + 4 <= bytes; i++) {

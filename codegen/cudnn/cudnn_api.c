@@ -4,15 +4,15 @@
 
 #include <stdio.h>
 
-const char *cudnn_bind(CudnnApi *api, void *library) {
+const char *cuda_cudnn_bind(CudnnApi *api, void *library) {
   static const ApiEntry entry[] = {
 #define CUDNN(result, name, arguments) {#name, offsetof(CudnnApi, name)},
 #include "codegen/cudnn/cudnn_api.def"
   };
-  return api_bind(api, library, entry, sizeof entry / sizeof *entry);
+  return cuda_api_bind(api, library, entry, sizeof entry / sizeof *entry);
 }
 
-void draft_fail(Draft *draft, const char *what, cudnnStatus_t status) {
+void cuda_draft_fail(Draft *draft, const char *what, cudnnStatus_t status) {
   if (draft->failed)
     return;
   draft->failed = true;
@@ -26,54 +26,54 @@ void draft_fail(Draft *draft, const char *what, cudnnStatus_t status) {
            draft->api->cudnnGetErrorString(status), message[0] ? ": " : "", message);
 }
 
-CudnnObject draft_new(Draft *draft, cudnnBackendDescriptorType_t type) {
+CudnnObject cuda_draft_new(Draft *draft, cudnnBackendDescriptorType_t type) {
   CudnnObject object = NULL;
   if (draft->failed)
     return NULL;
   if (draft->n_made == DRAFT_MOST) {
-    draft_fail(draft, "too many descriptors", CUDNN_STATUS_INTERNAL_ERROR);
+    cuda_draft_fail(draft, "too many descriptors", CUDNN_STATUS_INTERNAL_ERROR);
     return NULL;
   }
   cudnnStatus_t status = draft->api->cudnnBackendCreateDescriptor(type, &object);
   if (status != CUDNN_STATUS_SUCCESS) {
-    draft_fail(draft, "new descriptor", status);
+    cuda_draft_fail(draft, "new descriptor", status);
     return NULL;
   }
   draft->made[draft->n_made++] = object;
   return object;
 }
 
-void draft_set(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
-               cudnnBackendAttributeType_t type, int64_t count, const void *from) {
+void cuda_draft_set(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
+                    cudnnBackendAttributeType_t type, int64_t count, const void *from) {
   if (draft->failed)
     return;
   cudnnStatus_t status = draft->api->cudnnBackendSetAttribute(object, name, type, count, from);
   if (status != CUDNN_STATUS_SUCCESS) {
     char what[40];
     snprintf(what, sizeof what, "attribute %d", (int)name);
-    draft_fail(draft, what, status);
+    cuda_draft_fail(draft, what, status);
   }
 }
 
-void draft_set_object(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
-                      CudnnObject part) {
-  draft_set(draft, object, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &part);
+void cuda_draft_set_object(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
+                           CudnnObject part) {
+  cuda_draft_set(draft, object, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &part);
 }
 
-void draft_set_int(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
-                   int64_t value) {
-  draft_set(draft, object, name, CUDNN_TYPE_INT64, 1, &value);
+void cuda_draft_set_int(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
+                        int64_t value) {
+  cuda_draft_set(draft, object, name, CUDNN_TYPE_INT64, 1, &value);
 }
 
-void draft_finish(Draft *draft, CudnnObject object, const char *what) {
+void cuda_draft_finish(Draft *draft, CudnnObject object, const char *what) {
   if (draft->failed)
     return;
   cudnnStatus_t status = draft->api->cudnnBackendFinalize(object);
   if (status != CUDNN_STATUS_SUCCESS)
-    draft_fail(draft, what, status);
+    cuda_draft_fail(draft, what, status);
 }
 
-CudnnObject draft_keep(Draft *draft, CudnnObject object) {
+CudnnObject cuda_draft_keep(Draft *draft, CudnnObject object) {
   for (int i = 0; i < draft->n_made; i++)
     if (draft->made[i] == object) {
       draft->made[i] = draft->made[--draft->n_made];
@@ -82,7 +82,7 @@ CudnnObject draft_keep(Draft *draft, CudnnObject object) {
   return object;
 }
 
-void draft_end(Draft *draft) {
+void cuda_draft_end(Draft *draft) {
   while (draft->n_made > 0)
     draft->api->cudnnBackendDestroyDescriptor(draft->made[--draft->n_made]);
 }

@@ -17,7 +17,7 @@ typedef struct CudnnApi {
 
 /* Fills the table from what dlopen gave. NULL, or the name of the first function that is not there.
  */
-const char *cudnn_bind(CudnnApi *api, void *library);
+const char *cuda_cudnn_bind(CudnnApi *api, void *library);
 
 /* Objects under construction. After the first call that fails nothing more is done: `error` then
  * says which and why, on one line. What was made is destroyed together at the end. */
@@ -31,19 +31,19 @@ typedef struct Draft {
   char error[300];
 } Draft;
 
-CudnnObject draft_new(Draft *draft, cudnnBackendDescriptorType_t type);
-void draft_set(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
-               cudnnBackendAttributeType_t type, int64_t count, const void *from);
-void draft_set_object(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
-                      CudnnObject part);
-void draft_set_int(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
-                   int64_t value);
+CudnnObject cuda_draft_new(Draft *draft, cudnnBackendDescriptorType_t type);
+void cuda_draft_set(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
+                    cudnnBackendAttributeType_t type, int64_t count, const void *from);
+void cuda_draft_set_object(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
+                           CudnnObject part);
+void cuda_draft_set_int(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
+                        int64_t value);
 /* After the last attribute. `what` names the object in the error. */
-void draft_finish(Draft *draft, CudnnObject object, const char *what);
+void cuda_draft_finish(Draft *draft, CudnnObject object, const char *what);
 /* Notes a failure once; `status` of cuDNN, its own message follows. */
-void draft_fail(Draft *draft, const char *what, cudnnStatus_t status);
+void cuda_draft_fail(Draft *draft, const char *what, cudnnStatus_t status);
 /* Takes an object out of the draft: it is the caller's to destroy. */
-CudnnObject draft_keep(Draft *draft, CudnnObject object);
-void draft_end(Draft *draft);
+CudnnObject cuda_draft_keep(Draft *draft, CudnnObject object);
+void cuda_draft_end(Draft *draft);
 
 #endif

@@ -19,7 +19,7 @@ static void *open_library(const char *file, char *why, size_t size) {
 
 const CudnnApi *cuda_rt_cudnn(char *why, size_t size) {
   void *library = have_cudnn ? NULL : open_library("libcudnn_graph.so.9", why, size);
-  const char *missing = library ? cudnn_bind(&cudnn, library) : NULL;
+  const char *missing = library ? cuda_cudnn_bind(&cudnn, library) : NULL;
   if (missing)
     snprintf(why, size, "libcudnn_graph.so.9 has no %s", missing);
   have_cudnn = have_cudnn || (library && !missing);
@@ -31,7 +31,7 @@ static const char *bind_cublaslt(void *library) {
 #define CUBLASLT(result, name, arguments) {#name, offsetof(CublasLtApi, name)},
 #include "runtime/cuda/cublaslt_api.def"
   };
-  return api_bind(&cublaslt, library, entry, sizeof entry / sizeof *entry);
+  return cuda_api_bind(&cublaslt, library, entry, sizeof entry / sizeof *entry);
 }
 
 const CublasLtApi *cuda_rt_cublaslt(char *why, size_t size) {

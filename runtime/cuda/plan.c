@@ -35,15 +35,15 @@ static Loaded *find_loaded(const CudaPlan *plan) {
 /* From text; through the handle, for running. NULL with the reason in `why`. */
 static CudnnObject load(const char *json, size_t bytes, char *why, size_t size) {
   Draft draft = {.api = api};
-  CudnnObject plan = draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-  draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-            (int64_t)bytes, json);
-  draft_finish(&draft, plan, "plan");
+  CudnnObject plan = cuda_draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  cuda_draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  cuda_draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                 (int64_t)bytes, json);
+  cuda_draft_finish(&draft, plan, "plan");
   if (!draft.failed)
-    draft_keep(&draft, plan);
+    cuda_draft_keep(&draft, plan);
   snprintf(why, size, "%s", draft.error);
-  draft_end(&draft);
+  cuda_draft_end(&draft);
   return draft.failed ? NULL : plan;
 }
 
@@ -58,7 +58,7 @@ int64_t cuda_rt_plan_workspace(CudnnObject plan) {
 static char *replaced(const char *json, size_t bytes, const char *name, const char *with, char *why,
                       size_t size) {
   size_t from, past, length = strlen(with);
-  if (!conv_json_object(json, bytes, name, &from, &past))
+  if (!cuda_conv_json_object(json, bytes, name, &from, &past))
     return snprintf(why, size, "it is damaged"), NULL;
   char *text = malloc(bytes - (past - from) + length + 1);
   if (!text)
@@ -86,10 +86,10 @@ CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *wh
 
 /* Made and read back, so that it runs as one from the compiler does. */
 static CudnnObject reload(const ConvPlan *made, char *why, size_t size) {
-  int64_t bytes = conv_plan_json(api, made->object, NULL, 0);
+  int64_t bytes = cuda_conv_plan_json(api, made->object, NULL, 0);
   char *text = bytes > 0 ? malloc((size_t)bytes + 1) : NULL;
   CudnnObject object = NULL;
-  if (!text || conv_plan_json(api, made->object, text, bytes) != bytes)
+  if (!text || cuda_conv_plan_json(api, made->object, text, bytes) != bytes)
     snprintf(why, size, "its text cannot be had");
   else
     object = load(text, (size_t)bytes, why, size);
@@ -102,12 +102,12 @@ static CudnnObject make_anew(const CudaPlan *plan, char *why, size_t size) {
   ConvOp op;
   if (!cuda_rt_cublaslt(why, size)) /* cuDNN's heuristics abort without it */
     return NULL;
-  if (!conv_key_parse(plan->key, &op))
+  if (!cuda_conv_key_parse(plan->key, &op))
     return snprintf(why, size, "its key is damaged"), NULL;
-  if (!conv_plan_within(api, &op, device, (int64_t)plan->workspace_bytes, &made, why, size))
+  if (!cuda_conv_plan_within(api, &op, device, (int64_t)plan->workspace_bytes, &made, why, size))
     return NULL;
   CudnnObject object = reload(&made, why, size);
-  conv_plan_free(api, &made);
+  cuda_conv_plan_free(api, &made);
   return object;
 }
 
@@ -190,8 +190,8 @@ static int open_cudnn(cudaStream_t stream) {
     status = api->cudnnSetStream(handle, stream);
   if (status != CUDNN_STATUS_SUCCESS)
     return cuda_rt_fail("cuDNN does not start: %s", api->cudnnGetErrorString(status));
-  device = conv_device(api, NULL, 0, why, sizeof why);
-  int64_t bytes = device ? conv_device_json(api, device, profile, sizeof profile - 1) : -1;
+  device = cuda_conv_device(api, NULL, 0, why, sizeof why);
+  int64_t bytes = device ? cuda_conv_device_json(api, device, profile, sizeof profile - 1) : -1;
   if (bytes < 0 || bytes >= (int64_t)sizeof profile)
     return cuda_rt_fail("cuDNN does not describe the GPU: %s", why);
   return 0;
@@ -238,18 +238,19 @@ CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch, void *workspace) {
     workspace = find_loaded(plan)->spares ? spare : cuda_rt_at(CUDA_ARENA, launch->workspace);
   for (int i = 0; i < plan->n_operands; i++)
     at[i] = cuda_rt_at(launch->operand[i].block, launch->operand[i].at);
-  CudnnObject pack = draft_new(&draft, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, plan->n_operands,
-            plan->uid);
-  draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-            plan->n_operands, at);
-  draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-  draft_finish(&draft, pack, "operands");
+  CudnnObject pack = cuda_draft_new(&draft, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                 plan->n_operands, plan->uid);
+  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+                 plan->n_operands, at);
+  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+                 &workspace);
+  cuda_draft_finish(&draft, pack, "operands");
   if (!draft.failed)
-    draft_keep(&draft, pack);
+    cuda_draft_keep(&draft, pack);
   else
     cuda_rt_fail("cuDNN: %s: %s", plan->key, draft.error);
-  draft_end(&draft);
+  cuda_draft_end(&draft);
   return draft.failed ? NULL : pack;
 }
 

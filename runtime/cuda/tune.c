@@ -176,7 +176,7 @@ static int uses_in_step(const CudaPlan *plan) {
 
 static float as_compiled(const CudaPlan *plan, const Candidate *c, int n) {
   size_t from, past;
-  if (conv_json_object(plan->json, plan->json_bytes, "engine", &from, &past))
+  if (cuda_conv_json_object(plan->json, plan->json_bytes, "engine", &from, &past))
     for (int i = 0; i < n; i++)
       if (strlen(c[i].engine) == past - from &&
           !memcmp(c[i].engine, plan->json + from, past - from))

@@ -1,5 +1,5 @@
-"""symbols.py libamprt.a: the runtime shows no name to the programs it is linked into but amprt_ ones, and
-calls no exit()."""
+"""symbols.py LIBRARY.a PREFIX: what is linked into programs defines no name for them but those that begin with
+PREFIX, and calls no exit()."""
 import subprocess
 import sys
 
@@ -14,7 +14,7 @@ for line in nm.splitlines():
     if kind == "U":
         if name in ("exit", "_exit", "abort", "dnnl_version") or name.startswith(("GOMP_", "dnnl_")):
             bad.append(f"calls {name}")
-    elif name.startswith("amprt_"):
+    elif name.startswith(sys.argv[2]):
         defined += 1
     elif not name.startswith(("__asan", "__odr_asan", "__tsan", "__ubsan")):
         bad.append(f"defines {name}")

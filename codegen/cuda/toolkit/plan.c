@@ -70,7 +70,7 @@ static const FormRow *row_of(const ConvOp *op, const Device *device) {
 /* Fewer than 2^31 elements in x and in y each. */
 static bool is_countable(const ConvOp *op) {
   int64_t ho, wo;
-  return conv_output(op, &ho, &wo) && op->h * op->w <= INT32_MAX / op->n / op->c &&
+  return cuda_conv_output(op, &ho, &wo) && op->h * op->w <= INT32_MAX / op->n / op->c &&
          ho * wo <= INT32_MAX / op->n / op->k;
 }
 
@@ -131,7 +131,7 @@ static int split(const char *data, size_t size, const char *key, PlanText *out, 
 
 static const char *append(const Toolkit *toolkit, Arena *arena, const char *data, size_t *size,
                           const ConvPlan *plan) {
-  int64_t bytes = conv_plan_json(&toolkit->cudnn, plan->object, NULL, 0);
+  int64_t bytes = cuda_conv_plan_json(&toolkit->cudnn, plan->object, NULL, 0);
   if (bytes <= 0)
     return NULL;
   const char *line = arena_printf(arena, "%" PRId64 " %" PRId64 " %" PRIu32 " %" PRId64 "\n",
@@ -140,7 +140,7 @@ static const char *append(const Toolkit *toolkit, Arena *arena, const char *data
   char *all = arena_alloc(arena, head + (size_t)bytes + 1);
   memcpy(all, data, *size);
   memcpy(all + *size, line, strlen(line));
-  if (conv_plan_json(&toolkit->cudnn, plan->object, all + head, bytes) != bytes)
+  if (cuda_conv_plan_json(&toolkit->cudnn, plan->object, all + head, bytes) != bytes)
     return NULL;
   *size = head + (size_t)bytes;
   return all;
@@ -154,7 +154,7 @@ static const char *plan_now(Toolkit *toolkit, Arena *arena, const ConvOp *op, co
   CudnnObject description = toolkit_device(toolkit, device, error);
   if (!description)
     return NULL;
-  int n = conv_plans(&toolkit->cudnn, op, description, plan, most, error, TOOLKIT_ERROR);
+  int n = cuda_conv_plans(&toolkit->cudnn, op, description, plan, most, error, TOOLKIT_ERROR);
   const char *data = n ? "" : NULL;
   *size = 0;
   for (int i = 0; i < n; i++) {
@@ -162,7 +162,7 @@ static const char *plan_now(Toolkit *toolkit, Arena *arena, const ConvOp *op, co
       data = append(toolkit, arena, data, size, &plan[i]);
     if (!data)
       snprintf(error, TOOLKIT_ERROR, "cuDNN does not give a plan's text");
-    conv_plan_free(&toolkit->cudnn, &plan[i]);
+    cuda_conv_plan_free(&toolkit->cudnn, &plan[i]);
   }
   return data;
 }
@@ -182,7 +182,7 @@ int plan_list(Toolkit *toolkit, const char *cache, Arena *arena, const ConvOp *o
     return 0;
   }
   char text[CONV_KEY_BYTES];
-  conv_key_print(op, text);
+  cuda_conv_key_print(op, text);
   const char *key = arena_strdup(arena, text, strlen(text));
   CacheKey name = cache_key_of(toolkit, key, device, arena, most);
   char *kept;
@@ -204,7 +204,7 @@ bool plan_make(Toolkit *toolkit, const char *cache, Arena *arena, const ConvOp *
 
 static const char *engine_of(Arena *arena, const PlanText *plan) {
   size_t from, past;
-  CHECK(conv_json_object(plan->json, plan->json_bytes, "engine", &from, &past),
+  CHECK(cuda_conv_json_object(plan->json, plan->json_bytes, "engine", &from, &past),
         "the plan of %s names no engine", plan->key);
   return arena_strdup(arena, plan->json + from, past - from);
 }

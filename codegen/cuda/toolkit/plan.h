@@ -35,8 +35,8 @@ int plan_newest(const ConvOp *op, const Device *device);
 /* Has it one for this fused form that moves fewer bytes than the form's parts do? */
 bool plan_saves(const ConvOp *op, const Device *device);
 
-/* The first `most` plans that suit (see conv_plans), best first, from the cache folder (NULL: none)
- * if they were made before. How many; 0 with one line in `error`: no library
+/* The first `most` plans that suit (see cuda_conv_plans), best first, from the cache folder (NULL:
+ * none) if they were made before. How many; 0 with one line in `error`: no library
  * (toolkit->cudnn_version is 0 then), or the reason why the device cannot run the op. Equal calls
  * give equal bytes. */
 int plan_list(Toolkit *toolkit, const char *cache, Arena *arena, const ConvOp *op,

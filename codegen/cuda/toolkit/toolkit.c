@@ -78,7 +78,7 @@ bool toolkit_cudnn(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
   void *library = open_library(toolkit, "libcudnn_graph.so.9", error);
   if (!library)
     return false;
-  const char *missing = cudnn_bind(&toolkit->cudnn, library);
+  const char *missing = cuda_cudnn_bind(&toolkit->cudnn, library);
   int version = missing ? 0 : (int)toolkit->cudnn.cudnnGetVersion();
   if (missing || version / 10000 != 9) {
     snprintf(error, TOOLKIT_ERROR, "libcudnn_graph.so.9 in %s is no cuDNN 9: %s", toolkit->folder,
@@ -95,7 +95,7 @@ static const char *bind_nvrtc(NvrtcApi *api, void *library) {
 #define NVRTC(result, name, arguments) {#name, offsetof(NvrtcApi, name)},
 #include "codegen/cuda/toolkit/nvrtc_api.def"
   };
-  return api_bind(api, library, entry, sizeof entry / sizeof *entry);
+  return cuda_api_bind(api, library, entry, sizeof entry / sizeof *entry);
 }
 
 bool toolkit_nvrtc(Toolkit *toolkit, char error[TOOLKIT_ERROR]) {
@@ -142,8 +142,8 @@ CudnnObject toolkit_device(Toolkit *toolkit, const Device *device, char error[TO
     return NULL;
   if (toolkit->description)
     toolkit->cudnn.cudnnBackendDestroyDescriptor(toolkit->description);
-  toolkit->description =
-      conv_device(&toolkit->cudnn, device_json(toolkit->arena, device), 0, error, TOOLKIT_ERROR);
+  toolkit->description = cuda_conv_device(&toolkit->cudnn, device_json(toolkit->arena, device), 0,
+                                          error, TOOLKIT_ERROR);
   toolkit->planned = toolkit->description ? device : NULL;
   return toolkit->description;
 }

@@ -16,7 +16,7 @@
 #include "ir/base/diag.h"
 
 typedef struct TunedPlan {
-  const char *key, *engine; /* as conv_key_print and as cuDNN write them */
+  const char *key, *engine; /* as cuda_conv_key_print and as cuDNN write them */
 } TunedPlan;
 
 typedef struct TuningFile {

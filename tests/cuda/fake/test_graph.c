@@ -35,7 +35,7 @@ static void form_init(Form *f, const char *device, const char *key) {
   PlanText plan;
   unsigned seed = 1;
   *f = (Form){0};
-  assert_true(conv_key_parse(key, &f->op) && conv_output(&f->op, &f->ho, &f->wo));
+  assert_true(cuda_conv_key_parse(key, &f->op) && cuda_conv_output(&f->op, &f->ho, &f->wo));
   if (!plan_make(toolkit, NULL, arena, &f->op, device_find(arena, device, &why), &plan, error))
     fail_msg("%s: %s", key, error);
   if (!fake_graph_read(&f->graph, plan.json, plan.json_bytes, error, sizeof error))
@@ -44,7 +44,7 @@ static void form_init(Form *f, const char *device, const char *key) {
     const FakeTensor *t = &f->graph.tensor[i];
     if (t->is_virtual)
       continue;
-    assert_in_range(t->uid, 1, conv_operands((ConvForm)f->op.form));
+    assert_in_range(t->uid, 1, cuda_conv_operands((ConvForm)f->op.form));
     int64_t n = count(t);
     float *from = arena_alloc(arena, (size_t)n * sizeof *from);
     f->value[t->uid] = arena_alloc(arena, (size_t)n * sizeof(double));
@@ -288,7 +288,7 @@ static void refuses(void **state) {
   char error[TOOLKIT_ERROR];
   PlanText plan;
   ConvOp op;
-  assert_true(conv_key_parse(arena_printf(arena, "relu_fprop_stats %s", shape), &op));
+  assert_true(cuda_conv_key_parse(arena_printf(arena, "relu_fprop_stats %s", shape), &op));
   assert_true(plan_make(toolkit, NULL, arena, &op, device_find(arena, "h200", &why), &plan, error));
   const char *json = arena_printf(arena, "%.*s", (int)plan.json_bytes, plan.json);
   for (size_t i = 0; i < sizeof change / sizeof *change; i++) {

@@ -25,9 +25,9 @@ static void reads_back(void **state) {
                  .pad = {v[9] - 1, v[10], v[11], v[12]}};
     ConvOp again = {0};
     char key[CONV_KEY_BYTES], second[CONV_KEY_BYTES];
-    conv_key_print(&op, key);
-    assert_true(conv_key_parse(key, &again));
-    conv_key_print(&again, second);
+    cuda_conv_key_print(&op, key);
+    assert_true(cuda_conv_key_parse(key, &again));
+    cuda_conv_key_print(&again, second);
     assert_string_equal(key, second);
     assert_memory_equal(&op.n, &again.n, sizeof op - offsetof(ConvOp, n));
     assert_int_equal(op.form, again.form);
@@ -55,9 +55,9 @@ static void refuses_the_rest(void **state) {
       "fprop f16 n1 h1 w1 c1 k99999999999999999999 r1 s1 u1,1 p0,0,0,0",
   };
   ConvOp op;
-  assert_true(conv_key_parse("fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0", &op));
+  assert_true(cuda_conv_key_parse("fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0", &op));
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-    if (conv_key_parse(bad[i], &op))
+    if (cuda_conv_key_parse(bad[i], &op))
       fail_msg("taken: \"%s\"", bad[i]);
 }
 
@@ -65,11 +65,11 @@ static void knows_the_output(void **state) {
   (void)state;
   ConvOp op;
   int64_t ho, wo;
-  assert_true(conv_key_parse("fprop f16 n2 h224 w112 c3 k64 r7 s5 u2,1 p3,3,0,1", &op));
-  assert_true(conv_output(&op, &ho, &wo));
+  assert_true(cuda_conv_key_parse("fprop f16 n2 h224 w112 c3 k64 r7 s5 u2,1 p3,3,0,1", &op));
+  assert_true(cuda_conv_output(&op, &ho, &wo));
   assert_int_equal(ho, 112);
   assert_int_equal(wo, 109);
-  assert_int_equal(conv_operands(CONV_FPROP), 3);
+  assert_int_equal(cuda_conv_operands(CONV_FPROP), 3);
 }
 
 int main(void) {

@@ -15,11 +15,11 @@ static bool reads_back(Toolkit *toolkit, const Device *device, const PlanText *p
                        char error[TOOLKIT_ERROR]) {
   ConvPlan loaded;
   CudnnObject description = toolkit_device(toolkit, device, error);
-  if (!description || !conv_plan_load(&toolkit->cudnn, plan->json, plan->json_bytes, description,
-                                      &loaded, error, TOOLKIT_ERROR))
+  if (!description || !cuda_conv_plan_load(&toolkit->cudnn, plan->json, plan->json_bytes,
+                                           description, &loaded, error, TOOLKIT_ERROR))
     return false;
   bool good = loaded.workspace == plan->workspace;
-  conv_plan_free(&toolkit->cudnn, &loaded);
+  cuda_conv_plan_free(&toolkit->cudnn, &loaded);
   return good;
 }
 
@@ -28,7 +28,7 @@ static void note(Toolkit *toolkit, Arena *arena, const Device *device, const cha
   ConvOp op;
   PlanText plan;
   char error[TOOLKIT_ERROR] = "no key";
-  bool is_key = conv_key_parse(key, &op);
+  bool is_key = cuda_conv_key_parse(key, &op);
   if (is_key && !plan_exists(&op, device)) {
     figures->refused++;
   } else if (!is_key || !plan_make(toolkit, NULL, arena, &op, device, &plan, error) ||

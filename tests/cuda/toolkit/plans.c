@@ -30,7 +30,7 @@ static ConvOp op_of(const char *shape, const char *type) {
   ConvOp op;
   char key[CONV_KEY_BYTES];
   snprintf(key, sizeof key, shape, type);
-  assert_true(conv_key_parse(key, &op));
+  assert_true(cuda_conv_key_parse(key, &op));
   return op;
 }
 
@@ -49,20 +49,20 @@ static bool loads_elsewhere(const PlanText *plan, const Device *device) {
   char *profile = arena_printf(arena, "%s", device_json(arena, &other));
   char *driver = strstr(profile, "\"driverVer\":13000");
   memcpy(driver, "\"driverVer\":14321", strlen("\"driverVer\":14321"));
-  if (!conv_json_object(plan->json, plan->json_bytes, "GPUProfile", &from, &past))
+  if (!cuda_conv_json_object(plan->json, plan->json_bytes, "GPUProfile", &from, &past))
     fail_msg("no GPUProfile in %s", plan->key);
   const char *json = arena_printf(arena, "%.*s%s%.*s", (int)from, plan->json, profile,
                                   (int)(plan->json_bytes - past), plan->json + past);
   ConvPlan loaded = {0};
-  CudnnObject there = conv_device(&toolkit->cudnn, profile, 0, error, sizeof error);
-  bool good = there && conv_plan_load(&toolkit->cudnn, json, strlen(json), there, &loaded, error,
-                                      sizeof error);
+  CudnnObject there = cuda_conv_device(&toolkit->cudnn, profile, 0, error, sizeof error);
+  bool good = there && cuda_conv_plan_load(&toolkit->cudnn, json, strlen(json), there, &loaded,
+                                           error, sizeof error);
   /* sums behind a data gradient want more where the clock is slow; a program has some beside */
   int64_t more = strncmp(plan->key, "dgrad_bn", 8) == 0 ? 2 << 20 : 0;
   if (!good || loaded.workspace < plan->workspace || loaded.workspace > plan->workspace + more)
     fail_msg("%s, %s: %s, workspace %lld, was %lld", device->name, plan->key, error,
              (long long)loaded.workspace, (long long)plan->workspace);
-  conv_plan_free(&toolkit->cudnn, &loaded);
+  cuda_conv_plan_free(&toolkit->cudnn, &loaded);
   toolkit->cudnn.cudnnBackendDestroyDescriptor(there);
   return good;
 }
@@ -239,7 +239,7 @@ static void the_table_holds_elsewhere(void **state) {
     for (const Device *device = NULL; (device = next_kind(device));) {
       char error[TOOLKIT_ERROR], key[CONV_KEY_BYTES];
       PlanText plan;
-      conv_key_print(&op, key);
+      cuda_conv_key_print(&op, key);
       if (plan_exists(&op, device) && !plan_make(toolkit, NULL, arena, &op, device, &plan, error))
         fail_msg("%s: %s: %s", device->name, key, error);
     }
@@ -271,7 +271,7 @@ static void refuses_other_texts(void **state) {
                                    at + strlen(change[i][0]));
     ConvPlan loaded;
     error[0] = '\0';
-    if (conv_plan_load(&toolkit->cudnn, bad, strlen(bad), there, &loaded, error, sizeof error))
+    if (cuda_conv_plan_load(&toolkit->cudnn, bad, strlen(bad), there, &loaded, error, sizeof error))
       fail_msg("taken: %s for %s", change[i][1], change[i][0]);
     assert_true(strlen(error) > 10);
   }

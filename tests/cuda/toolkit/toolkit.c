@@ -66,7 +66,7 @@ static void says_what_cannot_be_opened(void **state) {
   ConvOp op;
   Toolkit *toolkit = toolkit_find(arena, folder, error);
   assert_non_null(toolkit);
-  assert_true(conv_key_parse("fprop f16 n8 h8 w8 c8 k8 r1 s1 u1,1 p0,0,0,0", &op));
+  assert_true(cuda_conv_key_parse("fprop f16 n8 h8 w8 c8 k8 r1 s1 u1,1 p0,0,0,0", &op));
   assert_false(nvrtc_compile(toolkit, NULL, arena, "", 90, &code, error));
   expect(error, "cannot open", "libnvrtc.so.13");
   assert_false(plan_make(toolkit, NULL, arena, &op, device_at(0), &plan, error));
@@ -148,7 +148,7 @@ static void nothing_is_searched_for(void **state) {
   Toolkit *toolkit = toolkit_find(arena, NULL, error);
   if (!toolkit)
     skip();
-  assert_true(conv_key_parse("fprop f16 n8 h8 w8 c8 k8 r1 s1 u1,1 p0,0,0,0", &op));
+  assert_true(cuda_conv_key_parse("fprop f16 n8 h8 w8 c8 k8 r1 s1 u1,1 p0,0,0,0", &op));
   if (!plan_make(toolkit, NULL, arena, &op, device_at(0), &plan, error))
     fail_msg("%s", error);
   if (searched[0])

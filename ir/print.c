@@ -10,20 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-void float_print(double f, FILE *out) {
-  char text[40];
-  if (isnan(f)) {
-    fputs("nan", out);
-    return;
-  }
+const char *float_text(double f, char text[FLOAT_TEXT]) {
+  if (isnan(f))
+    return "nan";
   for (int digits = 1; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, f);
+    snprintf(text, FLOAT_TEXT, "%.*g", digits, f);
     if (strtod(text, NULL) == f)
       break;
   }
-  fputs(text, out);
   if (!strpbrk(text, ".en")) /* en: exponent, inf */
-    fputs(".0", out);
+    strcat(text, ".0");
+  return text;
+}
+
+void float_print(double f, FILE *out) {
+  char text[FLOAT_TEXT];
+  fputs(float_text(f, text), out);
 }
 
 void string_print(const char *s, FILE *out) {

@@ -3,6 +3,7 @@
 #include "codegen/backend.h"
 
 #include "codegen/cpu/cpu.h"
+#include "codegen/text/prelude_text.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -36,9 +37,11 @@ static void emit_graph(ProgramCode *program, GraphCode *code) {
 
 /* ---- text ---- */
 
-/* Instruction sets that a variant may have been compiled for: macro of the compiler, name for
- * __builtin_cpu_supports, name for people. */
-static const char *const feature[][3] = {
+/* Instruction sets that a variant may have been compiled for. */
+static const struct {
+  const char *macro, *builtin; /* of the compiler; for __builtin_cpu_supports */
+  const char *name;            /* in messages */
+} feature[] = {
     {"__AVX2__", "avx2", "AVX2"},
     {"__FMA__", "fma", "FMA"},
     {"__BMI2__", "bmi2", "BMI2"},
@@ -63,53 +66,51 @@ static void emit_head(FILE *out) {
 static void emit_functions(const ProgramCode *program, const char *types, const char *functions,
                            FILE *out, FILE *kernels) {
   (void)types, (void)kernels; /* the types stand among the functions */
-  fprintf(out, "%s#ifdef AMPCC_CODE\nstatic AmpFunction *const functions[] = {\n", functions);
+  Arena *arena = program->arena;
+  Text names = {arena}, needs = {arena};
   for (int i = 0; i < program->n_functions; i++)
-    fprintf(out, "  %s,\n", program->function[i]);
-  fputs("  NULL};\n\nenum {\n  needs = 0\n", out);
+    text_format(&names, "%s,\n", program->function[i]);
   for (int i = 0; i < N_FEATURES; i++)
-    fprintf(out, "#ifdef %s\n          | 1 << %d\n#endif\n", feature[i][0], i);
-  fputs("};\n\nconst AmpVariant AMPCC_CODE = {functions, needs};\n#endif\n\n", out);
-}
-
-static void emit_choice(FILE *out) {
-  fputs("#define V(name) extern const AmpVariant name;\nAMPCC_TABLES\n#undef V\n"
-        "#define V(name) &name,\n"
-        "static const AmpVariant *const variants[] = {AMPCC_TABLES};\n#undef V\n\n"
-        "/* The first feature that this CPU lacks, or NULL. */\n"
-        "static const char *lacks(unsigned what) {\n  __builtin_cpu_init();\n",
-        out);
-  for (int i = 0; i < N_FEATURES; i++)
-    fprintf(out, "  if (what & 1u << %d && !__builtin_cpu_supports(\"%s\"))\n    return \"%s\";\n",
-            i, feature[i][1], feature[i][2]);
-  fputs("  return NULL;\n}\n\n", out);
-}
-
-static void emit_bind(const ProgramCode *program, FILE *out) {
-  fputs("static void bind(const AmpVariant *variant) {\n", out);
-  for (int i = 0; i < program->module->n_graphs; i++) {
-    const char *g = program->graph[i].ident;
-    fprintf(out,
-            "  for (int i = 0; i < n_kernels_%s; i++)\n"
-            "    kernels_%s[i].run = variant->function[functions_%s[i]];\n",
-            g, g, g);
-  }
-  fputs("}\n\n", out);
+    text_fill(&needs,
+              "#ifdef $MACRO\n"
+              "          | 1 << $BIT\n"
+              "#endif\n",
+              holes({"MACRO", feature[i].macro}, {"BIT", .number = i}));
+  fputs(functions, out);
+  file_fill(out, arena,
+            "#ifdef AMPCC_CODE\n"
+            "static AmpFunction *const functions[] = {\n"
+            "  $NAMES\n"
+            "  NULL};\n"
+            "\n"
+            "enum {\n"
+            "  needs = 0\n"
+            "$NEEDS\n"
+            "};\n"
+            "\n"
+            "const AmpVariant AMPCC_CODE = {functions, needs};\n"
+            "#endif\n"
+            "\n",
+            holes({"NAMES", text_get(&names)}, {"NEEDS", text_get(&needs)}));
 }
 
 static void emit_fits(const ProgramCode *program, FILE *out) {
-  emit_choice(out);
-  emit_bind(program, out);
-  fputs("static int fits(char *why, size_t size) {\n"
-        "  const char *missing = NULL;\n"
-        "  for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)\n"
-        "    if (!(missing = lacks(variants[i]->needs))) {\n"
-        "      bind(variants[i]);\n"
-        "      return 0;\n"
-        "    }\n"
-        "  snprintf(why, size, \"needs a CPU with %s; see --cpu of ampcc\", missing);\n"
-        "  return -1;\n}\n",
-        out);
+  Arena *arena = program->arena;
+  Text tests = {arena}, graphs = {arena}, all = {arena};
+  for (int i = 0; i < N_FEATURES; i++)
+    text_fill(
+        &tests,
+        "if (what & 1u << $BIT && !__builtin_cpu_supports(\"$BUILTIN\"))\n"
+        "  return \"$NAME\";\n",
+        holes({"BIT", .number = i}, {"BUILTIN", feature[i].builtin}, {"NAME", feature[i].name}));
+  for (int i = 0; i < program->module->n_graphs; i++)
+    text_fill(&graphs,
+              "for (int i = 0; i < n_kernels_$GRAPH; i++)\n"
+              "  kernels_$GRAPH[i].run = variant->function[functions_$GRAPH[i]];\n",
+              holes({"GRAPH", program->graph[i].ident}));
+  text_fill_lines(&all, cpu_fits,
+                  holes({"TESTS", text_get(&tests)}, {"GRAPHS", text_get(&graphs)}));
+  fputs(text_get(&all), out);
 }
 
 static void emit_hooks(const ProgramCode *program, FILE *out) {

@@ -90,8 +90,6 @@ int64_t cpu_main_workspace(const Kernel *kernel) {
 
 static const char *const kind_text[] = {"DNN_CONV", "DNN_DGRAD", "DNN_WGRAD", "DNN_MATMUL"};
 static const char *const method_text[] = {"DNN_NHWC", "DNN_BLOCK", "DNN_GEMM"};
-static const char *const dtype_text[] = {
-    [DT_F32] = "AMPRT_F32", [DT_F16] = "AMPRT_F16", [DT_BF16] = "AMPRT_BF16"};
 
 /* A constant operand as a table of its elements' bits. */
 static const char *const_table(Emitter *emit, const Value *value) {
@@ -121,29 +119,39 @@ static const char *ref_text(Emitter *emit, const Value *value) {
 
 static void write_op(Emitter *emit, const char *name, const DnnOp *op, const Node *node,
                      const int64_t *workspace) {
-  FILE *out = emit->tables;
-  const char *ref[] = {ref_text(emit, node->arg[0]), ref_text(emit, node->arg[1]),
-                       ref_text(emit, node->result[0])};
-  fprintf(out, "static const DnnOp %s = {\n  .kind = %s, .method = %s, .dtype = %s, .slot = %d,\n",
-          name, kind_text[op->kind], method_text[op->method], dtype_text[op->dtype],
-          emit->n_library);
-  fprintf(out, "  .n = %lld, .c = %lld, .k = %lld,", (long long)op->n, (long long)op->c,
-          (long long)op->k);
-  if (op->kind == DNN_MATMUL)
-    fprintf(out, " .trans_a = %d, .trans_b = %d,\n", op->trans_a, op->trans_b);
-  else
-    fprintf(out,
-            " .chunk = %d, .h = %lld, .w = %lld, .r = %lld, .s = %lld, .ho = %lld, .wo = %lld,\n"
-            "  .stride = {%lld, %lld}, .pad = {%lld, %lld, %lld, %lld},\n",
-            op->chunk, (long long)op->h, (long long)op->w, (long long)op->r, (long long)op->s,
-            (long long)op->ho, (long long)op->wo, (long long)op->stride[0],
-            (long long)op->stride[1], (long long)op->pad[0], (long long)op->pad[1],
-            (long long)op->pad[2], (long long)op->pad[3]);
-  fprintf(out, "  .a = %s, .b = %s, .out = %s,\n", ref[0], ref[1], ref[2]);
-  if (workspace)
-    fprintf(out, "  .workspace = %lld, .workspace_bytes = %lld,\n", (long long)workspace[0],
-            (long long)workspace[1]);
-  fputs("};\n", out);
+  const char *a = ref_text(emit, node->arg[0]), *b = ref_text(emit, node->arg[1]);
+  const char *result = ref_text(emit, node->result[0]);
+  bool is_matmul = op->kind == DNN_MATMUL;
+  file_fill(emit->tables, emit->arena,
+            "static const DnnOp $NAME = {\n"
+            "  .kind = $KIND, .method = $METHOD, .dtype = $DTYPE, .slot = $SLOT,\n"
+            "$if MATMUL\n"
+            "  .n = $N, .c = $C, .k = $K, .trans_a = $TRANSA, .trans_b = $TRANSB,\n"
+            "$end\n"
+            "$if CONV\n"
+            "  .n = $N, .c = $C, .k = $K, .chunk = $CHUNK, .h = $H, .w = $W, .r = $R, .s = $S,"
+            " .ho = $HO, .wo = $WO,\n"
+            "  .stride = {$DOWN, $ACROSS}, .pad = {$TOP, $BOTTOM, $LEFT, $RIGHT},\n"
+            "$end\n"
+            "  .a = $A, .b = $B, .out = $OUT,\n"
+            "$if WORKSPACE\n"
+            "  .workspace = $WORKSPACE, .workspace_bytes = $BYTES,\n"
+            "$end\n"
+            "};\n",
+            holes({"NAME", name}, {"KIND", kind_text[op->kind]},
+                  {"METHOD", method_text[op->method]}, {"DTYPE", cdtype_name(op->dtype)},
+                  {"SLOT", .number = emit->n_library}, {"MATMUL", is_matmul ? "yes" : ""},
+                  {"CONV", is_matmul ? "" : "yes"}, {"N", .number = op->n}, {"C", .number = op->c},
+                  {"K", .number = op->k}, {"TRANSA", .number = op->trans_a},
+                  {"TRANSB", .number = op->trans_b}, {"CHUNK", .number = op->chunk},
+                  {"H", .number = op->h}, {"W", .number = op->w}, {"R", .number = op->r},
+                  {"S", .number = op->s}, {"HO", .number = op->ho}, {"WO", .number = op->wo},
+                  {"DOWN", .number = op->stride[0]}, {"ACROSS", .number = op->stride[1]},
+                  {"TOP", .number = op->pad[0]}, {"BOTTOM", .number = op->pad[1]},
+                  {"LEFT", .number = op->pad[2]}, {"RIGHT", .number = op->pad[3]}, {"A", a},
+                  {"B", b}, {"OUT", result},
+                  {"WORKSPACE", workspace ? NULL : "", workspace ? workspace[0] : 0},
+                  {"BYTES", .number = workspace ? workspace[1] : 0}));
 }
 
 void cpu_emit_main(Emitter *emit, const Kernel *kernel, KernelCall *call) {
@@ -169,17 +177,21 @@ void cpu_emit_head(FILE *out) {
 }
 
 void cpu_emit_hooks(const Emitter *emit, FILE *out) {
-  fprintf(out, "static const DnnOp *const library[] = {\n");
+  Text tables = {emit->arena};
   for (int i = 0; i < emit->n_library; i++)
-    fprintf(out, "  &%s,\n", emit->library[i]);
-  fprintf(out,
-          "  NULL};\n\n"
-          "static int amp_open(const AmprtRun *run, char *error, size_t error_size) {\n"
-          "  return dnn_open(library, %d, run, error, error_size);\n"
-          "}\n"
-          "static void amp_close(void) { dnn_close(); }\n"
-          "static void amp_set_threads(int threads) { dnn_set_threads(threads); }\n"
-          "static int amp_threads(void) { return dnn_threads(); }\n"
-          "static const char *amp_describe(void) { return dnn_describe(); }\n\n",
-          emit->n_library);
+    text_format(&tables, "&%s,\n", emit->library[i]);
+  file_fill(out, emit->arena,
+            "static const DnnOp *const library[] = {\n"
+            "  $TABLES\n"
+            "  NULL};\n"
+            "\n"
+            "static int amp_open(const AmprtRun *run, char *error, size_t error_size) {\n"
+            "  return dnn_open(library, $N, run, error, error_size);\n"
+            "}\n"
+            "static void amp_close(void) { dnn_close(); }\n"
+            "static void amp_set_threads(int threads) { dnn_set_threads(threads); }\n"
+            "static int amp_threads(void) { return dnn_threads(); }\n"
+            "static const char *amp_describe(void) { return dnn_describe(); }\n"
+            "\n",
+            holes({"TABLES", text_get(&tables)}, {"N", .number = emit->n_library}));
 }

@@ -15,39 +15,54 @@ const char cuda_fields[] = "  .device = &cuda_device, .describe = cuda_describe,
 
 /* ---- launches ---- */
 
-static void write_kernel(const Launch *launch, FILE *out) {
-  fprintf(out, ".function = \"%s\"", launch->function);
+static void add_kernel(Text *rows, const Launch *launch) {
+  Arena *arena = rows->arena;
+  Text fields = {arena};
+  text_item(&fields, arena_printf(arena, ".function = \"%s\"", launch->function));
   if (launch->args)
-    fprintf(out, ", .args = &%s, .args_bytes = sizeof %s", launch->args, launch->args);
+    text_item(&fields, text_filled(arena, ".args = &$ARGS, .args_bytes = sizeof $ARGS",
+                                   holes({"ARGS", launch->args})));
   if (launch->shared)
-    fprintf(out, ", .shared = %lld", (long long)launch->shared);
-  fprintf(out, ",\n   .grid = {%lld, %lld, %lld}, .block = {%d, %d, %d}},\n",
-          (long long)launch->grid[0], (long long)launch->grid[1], (long long)launch->grid[2],
-          launch->block[0], launch->block[1], launch->block[2]);
+    text_item(&fields, arena_printf(arena, ".shared = %lld", (long long)launch->shared));
+  text_fill(rows,
+            "{.kind = CUDA_KERNEL, .kernel = $KERNEL, $FIELDS,\n"
+            " .grid = {$GX, $GY, $GZ}, .block = {$BX, $BY, $BZ}},\n",
+            holes({"KERNEL", .number = launch->kernel}, {"FIELDS", text_get(&fields)},
+                  {"GX", .number = launch->grid[0]}, {"GY", .number = launch->grid[1]},
+                  {"GZ", .number = launch->grid[2]}, {"BX", .number = launch->block[0]},
+                  {"BY", .number = launch->block[1]}, {"BZ", .number = launch->block[2]}));
 }
 
-static void write_library(const Launch *launch, FILE *out) {
-  fprintf(out, ".%s = &%s,\n   .operand = {", launch->kind == CUDA_PLAN ? "plan" : "matmul",
-          launch->description);
+static void add_library(Text *rows, const Launch *launch) {
+  Arena *arena = rows->arena;
+  bool is_plan = launch->kind == CUDA_PLAN;
+  Text operands = {arena};
   for (int i = 0; i < launch->n_operands; i++)
-    fprintf(out, "%s{%llu, %d}", i ? ", " : "", (unsigned long long)launch->operand[i].at,
-            launch->operand[i].block);
-  fprintf(out, "}, .workspace = %lld, .workspace_bytes = %lld},\n", (long long)launch->workspace,
-          (long long)launch->workspace_bytes);
+    text_item(&operands,
+              arena_printf(arena, "{%llu, %d}", (unsigned long long)launch->operand[i].at,
+                           launch->operand[i].block));
+  text_fill(rows,
+            "{.kind = $KIND, .kernel = $KERNEL, .$FIELD = &$TABLE,\n"
+            " .operand = {$OPERANDS}, .workspace = $WORKSPACE, .workspace_bytes = $BYTES},\n",
+            holes({"KIND", is_plan ? "CUDA_PLAN" : "CUDA_MATMUL"},
+                  {"FIELD", is_plan ? "plan" : "matmul"}, {"KERNEL", .number = launch->kernel},
+                  {"TABLE", launch->description}, {"OPERANDS", text_get(&operands)},
+                  {"WORKSPACE", .number = launch->workspace},
+                  {"BYTES", .number = launch->workspace_bytes}));
 }
 
-static void write_launches(const char *graph, const LaunchList *list, FILE *out) {
-  static const char *const kind[] = {"CUDA_KERNEL", "CUDA_PLAN", "CUDA_MATMUL"};
-  fprintf(out, "static const CudaLaunch launches_%s[] = {\n", graph);
-  for (int i = 0; i < list->n; i++) {
-    fprintf(out, "  {.kind = %s, .kernel = %d, ", kind[list->launch[i].kind],
-            list->launch[i].kernel);
-    if (list->launch[i].kind == CUDA_KERNEL)
-      write_kernel(&list->launch[i], out);
-    else
-      write_library(&list->launch[i], out);
-  }
-  fprintf(out, "  {0}};\n\nenum { n_launches_%s = %d };\n\n", graph, list->n);
+static void write_launches(Emitter *emit, const char *graph, const LaunchList *list) {
+  Text rows = {emit->arena};
+  for (int i = 0; i < list->n; i++)
+    (list->launch[i].kind == CUDA_KERNEL ? add_kernel : add_library)(&rows, &list->launch[i]);
+  file_fill(emit->tables, emit->arena,
+            "static const CudaLaunch launches_$GRAPH[] = {\n"
+            "  $ROWS\n"
+            "  {0}};\n"
+            "\n"
+            "enum { n_launches_$GRAPH = $N };\n"
+            "\n",
+            holes({"GRAPH", graph}, {"ROWS", text_get(&rows)}, {"N", .number = list->n}));
 }
 
 /* For check_kernels, and the figures: of the first graph, which is the step. */
@@ -67,41 +82,36 @@ static void note_launches(CudaTarget *cuda, const LaunchList *list, bool is_step
   }
 }
 
-/* What makes the image port is a table of its own, and a launch of the step. */
-static void emit_pixels(ProgramCode *program, const GraphCode *code, const Value *port) {
-  Emitter *emit = &program->emit;
-  LaunchList list = {0};
-  arena_push(emit->arena, list.launch, list.n, list.cap, cuda_emit_pixels(emit, port));
-  write_launches(arena_printf(emit->arena, "%s_pixels", code->ident), &list, emit->tables);
-  note_launches(cuda_target_of(emit->target), &list, code->graph == program->module->graph[0],
-                program->figures);
-}
-
 void cuda_emit_graph(ProgramCode *program, GraphCode *code) {
   Emitter *emit = &program->emit;
-  const Value *port = cuda_pixels_port(code->graph);
+  CudaTarget *cuda = cuda_target_of(emit->target);
+  const KernelList *kernels = &code->kernels;
+  bool is_step = code->graph == program->module->graph[0];
   LaunchList list = {0};
-  for (int i = 0; i < code->kernels.n;) {
-    const Kernel *kernel = &code->kernels.kernel[i];
-    int n = 1;
-    if (cuda_is_library(kernel)) {
+  for (int i = 0; i < kernels->n;) {
+    const Kernel *kernel = &kernels->kernel[i];
+    int n = cuda_is_library(kernel) ? 1 : cuda_loops_joined(kernel, kernels->n - i);
+    if (cuda_is_library(kernel))
       cuda_emit_library(emit, kernel, &list);
-    } else {
-      n = cuda_loops_joined(kernel, code->kernels.n - i);
+    else
       cuda_emit_loops(emit, kernel, n, &list);
-    }
     i += n;
   }
-  for (int i = 0; i < code->kernels.n; i++)
+  for (int i = 0; i < kernels->n; i++) {
+    const char *stem = loop_stem(program->arena, &kernels->kernel[i]);
     code->call[i] =
-        (KernelCall){.args = "NULL",
-                     .name = arena_printf(program->arena, "k%d_%s", i,
-                                          loop_stem(program->arena, &code->kernels.kernel[i]))};
-  write_launches(code->ident, &list, emit->tables);
-  note_launches(cuda_target_of(emit->target), &list, code->graph == program->module->graph[0],
-                program->figures);
-  if (port)
-    emit_pixels(program, code, port);
+        (KernelCall){.args = "NULL", .name = arena_printf(program->arena, "k%d_%s", i, stem)};
+  }
+  write_launches(emit, code->ident, &list);
+  note_launches(cuda, &list, is_step, program->figures);
+  const Value *port = cuda_pixels_port(code->graph);
+  if (!port)
+    return;
+  /* What makes the image port of bytes has a table of its own, and is a launch of the step. */
+  LaunchList pixels = {0};
+  arena_push(emit->arena, pixels.launch, pixels.n, pixels.cap, cuda_emit_pixels(emit, port));
+  write_launches(emit, arena_printf(emit->arena, "%s_pixels", code->ident), &pixels);
+  note_launches(cuda, &pixels, is_step, program->figures);
 }
 
 /* ---- texts ---- */
@@ -144,9 +154,10 @@ static void write_bytes(const char *declaration, const void *data, size_t size, 
   fputs(size ? "\";\n\n" : "\n  \"\";\n\n", out);
 }
 
-static void write_image(const char *name, bool is_ptx, const void *data, size_t size, FILE *out) {
-  fprintf(out, "  {%s, %zu, %d, 0x%08lx},\n", name, size, is_ptx,
-          crc32_z(crc32(0, NULL, 0), data, size));
+static const char *image_row(const CudaTarget *cuda, const char *name, bool is_ptx,
+                             const void *data, size_t size) {
+  unsigned long sum = crc32_z(crc32(0, NULL, 0), data, size);
+  return arena_printf(cuda->arena, "{%s, %zu, %d, 0x%08lx},\n", name, size, is_ptx, sum);
 }
 
 /* For GPUs that machine code does not reach: of another major version, if all plans can be made
@@ -156,30 +167,22 @@ static bool has_ptx(const CudaTarget *cuda) {
 }
 
 void cuda_emit_image(const CudaTarget *cuda, const NvrtcCode *code, FILE *out) {
+  bool ptx = has_ptx(cuda);
   fputs("#include \"cuda_rt.h\"\n\n", out);
   write_bytes("static const _Alignas(64) char cubin[]", code->cubin, code->cubin_bytes, out);
-  if (has_ptx(cuda))
+  if (ptx)
     write_bytes("static const char ptx[]", code->ptx, code->ptx_bytes, out);
-  fprintf(out, "const CudaImage amp_images_%s[] = {\n", cuda->backend.ident);
-  write_image("cubin", false, code->cubin, code->cubin_bytes, out);
-  if (has_ptx(cuda))
-    write_image("ptx", true, code->ptx, code->ptx_bytes, out);
-  fputs("};\n", out);
+  const char *cubin_row = image_row(cuda, "cubin", false, code->cubin, code->cubin_bytes);
+  file_fill(out, cuda->arena,
+            "const CudaImage amp_images_$PART[] = {\n"
+            "  $CUBIN\n"
+            "  $PTX\n"
+            "};\n",
+            holes({"PART", cuda->backend.ident}, {"CUBIN", cubin_row},
+                  {"PTX", ptx ? image_row(cuda, "ptx", true, code->ptx, code->ptx_bytes) : ""}));
 }
 
 /* ---- the part ---- */
-
-static void write_graphs(const ProgramCode *program, FILE *out) {
-  fputs("static const CudaGraph cuda_graphs[] = {\n", out);
-  for (int i = 0; i < program->module->n_graphs; i++) {
-    const GraphCode *code = &program->graph[i];
-    fprintf(out, "  {launches_%s, n_launches_%s", code->ident, code->ident);
-    if (cuda_pixels_port(code->graph))
-      fprintf(out, ", launches_%s_pixels", code->ident);
-    fputs("},\n", out);
-  }
-  fputs("};\n\n", out);
-}
 
 /* Does any launch of any graph name a table of this kind? */
 static bool any_launch(const ProgramCode *program, bool products) {
@@ -202,28 +205,49 @@ static bool any_tf32(const Module *module) {
 }
 
 void cuda_emit_hooks(const ProgramCode *program, FILE *out) {
+  Arena *arena = program->arena;
   const CudaTarget *cuda = cuda_target_of(program->backend->target);
   const Bytes *constants = program->emit.constants;
-  const char *ident = program->backend->ident;
+  Text graphs = {arena};
+  for (int i = 0; i < program->module->n_graphs; i++) {
+    const GraphCode *code = &program->graph[i];
+    const char *ident = code->ident;
+    text_format(&graphs, "{launches_%s, n_launches_%s", ident, ident);
+    if (cuda_pixels_port(code->graph))
+      text_format(&graphs, ", launches_%s_pixels", ident);
+    text_add(&graphs, "},\n");
+  }
   write_bytes("static const _Alignas(256) unsigned char constants[]", constants->byte, constants->n,
               out);
-  write_graphs(program, out);
-  fprintf(
-      out,
-      "extern const CudaImage amp_images_%s[];\n"
-      "static const CudaPart cuda_part = {\n  .name = \"%s\", .capability = %d, .newest = %d,\n"
-      "  .image = amp_images_%s, .n_images = %d, .constant = constants, .constant_bytes = %zu,\n"
-      "  .graph = cuda_graphs, .n_graphs = %d, .tf32 = %d,\n"
-      "  .cudnn_version = %d, .cublas_version = %d, .cuda_version = %d};\n\n",
-      ident, program->backend->target->name, cuda->device->capability, cuda->newest, ident,
-      1 + has_ptx(cuda), constants->n, program->module->n_graphs, any_tf32(program->module),
-      any_launch(program, false) ? cuda->toolkit->cudnn_version : 0,
-      any_launch(program, true) ? CUBLAS_VERSION : 0, CUDART_VERSION);
+  file_fill(
+      out, arena,
+      "static const CudaGraph cuda_graphs[] = {\n"
+      "  $GRAPHS\n"
+      "};\n"
+      "\n"
+      "extern const CudaImage amp_images_$PART[];\n"
+      "static const CudaPart cuda_part = {\n"
+      "  .name = \"$NAME\", .capability = $CAPABILITY, .newest = $NEWEST,\n"
+      "  .image = amp_images_$PART, .n_images = $IMAGES, .constant = constants,"
+      " .constant_bytes = $BYTES,\n"
+      "  .graph = cuda_graphs, .n_graphs = $NGRAPHS, .tf32 = $TF,\n"
+      "  .cudnn_version = $CUDNN, .cublas_version = $CUBLAS, .cuda_version = $CUDA};\n"
+      "\n",
+      holes({"PART", program->backend->ident}, {"NAME", program->backend->target->name},
+            {"GRAPHS", text_get(&graphs)}, {"CAPABILITY", .number = cuda->device->capability},
+            {"NEWEST", .number = cuda->newest}, {"IMAGES", .number = 1 + has_ptx(cuda)},
+            {"BYTES", .number = (int64_t)constants->n},
+            {"NGRAPHS", .number = program->module->n_graphs},
+            {"TF", .number = any_tf32(program->module)},
+            {"CUDNN", .number = any_launch(program, false) ? cuda->toolkit->cudnn_version : 0},
+            {"CUBLAS", .number = any_launch(program, true) ? CUBLAS_VERSION : 0},
+            {"CUDA", .number = CUDART_VERSION}));
 }
 
 void cuda_emit_fits(const ProgramCode *program, FILE *out) {
   (void)program;
   fputs("static int fits(char *why, size_t size) {\n"
-        "  return cuda_fits(&cuda_part, &amp_program, why, size);\n}\n",
+        "  return cuda_fits(&cuda_part, &amp_program, why, size);\n"
+        "}\n",
         out);
 }

@@ -4,16 +4,11 @@
 
 enum { LONG_ROW = 512 }; /* elements from which on a row is a whole block's work */
 
-static const char *const type_name[] = {
-    [DT_F32] = "AMPRT_F32", [DT_F16] = "AMPRT_F16",  [DT_BF16] = "AMPRT_BF16",
-    [DT_F64] = "AMPRT_F64", [DT_I32] = "AMPRT_I32",  [DT_I64] = "AMPRT_I64",
-    [DT_U8] = "AMPRT_U8",   [DT_BOOL] = "AMPRT_BOOL"};
-
 /* Constants of every float type are stored as f32. */
 static const char *read_type(const Value *value) {
   bool is_const = value_storage((Value *)value)->node->op == OP_CONST;
   DType dtype = value->type.dtype;
-  return type_name[is_const && dtype_info[dtype].is_float ? DT_F32 : dtype];
+  return cdtype_name(is_const && dtype_info[dtype].is_float ? DT_F32 : dtype);
 }
 
 static int team_of(int64_t elements) {
@@ -49,7 +44,7 @@ static bool last_axis_goes(const Node *node) {
 
 static void launch_sum(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   const Node *node = kernel->node[0];
-  const char *x = read_type(node->arg[0]), *y = type_name[node->result[0]->type.dtype];
+  const char *x = read_type(node->arg[0]), *y = cdtype_name(node->result[0]->type.dtype);
   int64_t results = type_count(node->result[0]->type);
   int lanes = team_of(type_count(node->arg[0]->type) / results);
   const char *function, *args = args_name(emit, kernel);
@@ -115,8 +110,8 @@ void launch_pool(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   KernelCall call;
   pool_emit(emit, kernel, &call);
   const char *text = arena_printf(emit->arena, "%s(&run, &a, %s, %s, %s, %d, %d)", call.function,
-                                  read_type((affine ? affine : node)->arg[0]), type_name[y.dtype],
-                                  type_name[index ? index->type.dtype : DT_U8], vector, wide);
+                                  read_type((affine ? affine : node)->arg[0]), cdtype_name(y.dtype),
+                                  cdtype_name(index ? index->type.dtype : DT_U8), vector, wide);
   const char *function = launch_wrap(emit, call.function, "AmpPool", "", text);
   launch_add(emit, kernel, function, args_name(emit, kernel),
              ceiling(type_count(y) / vector, LAUNCH_THREADS), 1, out);

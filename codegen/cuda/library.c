@@ -88,27 +88,32 @@ static CudaPlace operand_place(Emitter *emit, const ConvOperand *operand, int64_
 /* ---- tables ---- */
 
 static const char *plan_table(Emitter *emit, const Planned *planned, int n_operands) {
+  Arena *arena = emit->arena;
   const PlanText *plan = &planned->plan;
-  const char *name = arena_printf(emit->arena, "plan_%d", planned->index);
+  const char *name = arena_printf(arena, "plan_%d", planned->index);
   if (!table_intern(emit, name))
     return name;
   CHECK(plan->json, "no plan of %s", plan->key);
-  fprintf(emit->tables, "static const char *const candidates_%d[] = {", planned->index);
-  for (int i = 0; i < plan->n_candidates; i++) {
-    fputs(i ? ",\n  " : "\n  ", emit->tables);
-    cstring_write(emit->tables, plan->candidate[i]);
-  }
-  fputs("};\n", emit->tables);
-  fprintf(emit->tables, "static const CudaPlan %s = {\n  .json = ", name);
-  cstring_write(emit->tables, plan->json);
-  fprintf(emit->tables, ",\n  .json_bytes = %zu, .n_operands = %d, .uid = {", plan->json_bytes,
-          n_operands);
+  Text candidates = {arena}, uids = {arena};
+  for (int i = 0; i < plan->n_candidates; i++)
+    text_format(&candidates, "%s%s", i ? ",\n  " : "", cstring_text(arena, plan->candidate[i]));
   for (int i = 0; i < n_operands; i++)
-    fprintf(emit->tables, "%s%d", i ? ", " : "", i + 1);
-  fprintf(emit->tables,
-          "}, .workspace_bytes = %lld,\n  .key = \"%s\", .candidate = candidates_%d, .n_candidates "
-          "= %d};\n\n",
-          (long long)plan->workspace, plan->key, planned->index, plan->n_candidates);
+    text_item(&uids, arena_printf(arena, "%d", i + 1));
+  file_fill(emit->tables, arena,
+            "static const char *const candidates_$I[] = {\n"
+            "  $CANDIDATES};\n"
+            "static const CudaPlan $NAME = {\n"
+            "  .json = $JSON,\n"
+            "  .json_bytes = $BYTES, .n_operands = $OPERANDS, .uid = {$UIDS},"
+            " .workspace_bytes = $WORKSPACE,\n"
+            "  .key = \"$KEY\", .candidate = candidates_$I, .n_candidates = $NCANDIDATES};\n"
+            "\n",
+            holes({"I", .number = planned->index}, {"NAME", name},
+                  {"CANDIDATES", text_get(&candidates)}, {"JSON", cstring_text(arena, plan->json)},
+                  {"BYTES", .number = (int64_t)plan->json_bytes},
+                  {"OPERANDS", .number = n_operands}, {"UIDS", text_get(&uids)},
+                  {"WORKSPACE", .number = plan->workspace}, {"KEY", plan->key},
+                  {"NCANDIDATES", .number = plan->n_candidates}));
   return name;
 }
 
@@ -131,10 +136,15 @@ static const char *matmul_table(Emitter *emit, const Node *node, bool bias) {
       arena_printf(emit->arena, "matmul_%s%s%s_%d%d_%lld_%lld_%lld", dtype, tf32 ? "_tf32" : "",
                    bias ? "_bias" : "", trans_a, trans_b, rows, columns, inner);
   if (table_intern(emit, name))
-    fprintf(emit->tables,
-            "static const CudaMatmul %s = {\n  .dtype = %s, .trans_a = %d, .trans_b = %d, "
-            ".tf32 = %d, .bias = %d,\n  .rows = %lld, .columns = %lld, .inner = %lld};\n\n",
-            name, dtype, trans_a, trans_b, tf32, bias, rows, columns, inner);
+    file_fill(emit->tables, emit->arena,
+              "static const CudaMatmul $NAME = {\n"
+              "  .dtype = $DTYPE, .trans_a = $A, .trans_b = $B, .tf32 = $TF, .bias = $BIAS,\n"
+              "  .rows = $ROWS, .columns = $COLUMNS, .inner = $INNER};\n"
+              "\n",
+              holes({"NAME", name}, {"DTYPE", dtype}, {"A", .number = trans_a},
+                    {"B", .number = trans_b}, {"TF", .number = tf32}, {"BIAS", .number = bias},
+                    {"ROWS", .number = rows}, {"COLUMNS", .number = columns},
+                    {"INNER", .number = inner}));
   return name;
 }
 

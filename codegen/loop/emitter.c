@@ -93,6 +93,14 @@ const char *ctype_of(DType dtype) {
   return text[dtype];
 }
 
+const char *cdtype_name(DType dtype) {
+  static const char *const name[] = {
+      [DT_F32] = "AMPRT_F32", [DT_F16] = "AMPRT_F16",  [DT_BF16] = "AMPRT_BF16",
+      [DT_F64] = "AMPRT_F64", [DT_I32] = "AMPRT_I32",  [DT_I64] = "AMPRT_I64",
+      [DT_U8] = "AMPRT_U8",   [DT_BOOL] = "AMPRT_BOOL"};
+  return name[dtype];
+}
+
 /* Letters and digits stay, `_` doubles, all others become _ and two hex digits: no two names meet.
  */
 const char *ident_of(Arena *arena, const char *name) {

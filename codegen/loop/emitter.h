@@ -4,6 +4,7 @@
 #define AMPCC_CODEGEN_LOOP_EMITTER_H
 
 #include "codegen/codegen.h"
+#include "codegen/loop/text.h"
 
 typedef struct FunctionCache FunctionCache;
 
@@ -46,7 +47,8 @@ bool table_intern(Emitter *emit, const char *name);
 /* Where a value lies: in the state block or the arena, and its offset there. Views are followed. */
 bool value_in_state(const Value *value);
 int64_t value_at(const Value *value);
-const char *ctype_of(DType dtype);
+const char *ctype_of(DType dtype);                    /* "float" */
+const char *cdtype_name(DType dtype);                 /* "AMPRT_F32" */
 const char *ident_of(Arena *arena, const char *name); /* any name as part of an identifier */
 
 #endif

@@ -5,7 +5,6 @@
 #define AMPCC_CODEGEN_LOOP_LOOP_H
 
 #include "codegen/loop/emitter.h"
-#include "codegen/loop/text.h"
 #include "codegen/text/common/args.h"
 #include "ir/space.h"
 
@@ -78,9 +77,9 @@ AmpRef ref_list(Emitter *emit, const AmpTensor *list, int n, const char *owner);
 /* many.c: cuts tensors into pieces of AMP_CHUNK, one for each block of a CUDA kernel */
 int64_t many_pieces(int64_t count);
 void many_cut(Emitter *emit, const AmpTensor *list, int n, int64_t scratch, AmpMany *many);
-const char *many_text(Arena *arena, const AmpMany *many); /* a C initialiser */
-void index_args(Text *out, const AmpIndex *index);        /* a C initialiser */
-const char *number_text(Arena *arena, double x);          /* as a C expression, no digit lost */
+const char *many_text(Arena *arena, const AmpMany *many);    /* a C initialiser */
+const char *index_text(Arena *arena, const AmpIndex *index); /* a C initialiser */
+const char *number_text(Arena *arena, double x);             /* as a C expression, no digit lost */
 /* "args_train_12": name of the args of a kernel of the graph being emitted */
 const char *args_name(Emitter *emit, const Kernel *kernel);
 int64_t kernel_scratch(const Kernel *kernel); /* where its workspace lies */

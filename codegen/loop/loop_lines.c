@@ -2,11 +2,6 @@
 
 #include <string.h>
 
-/* As amp_load and amp_store name the types that they convert from and to. */
-static const char *float_name(bool low, DType dtype) {
-  return !low ? "AMPRT_F32" : dtype == DT_F16 ? "AMPRT_F16" : "AMPRT_BF16";
-}
-
 static void add_lines(LoopPieces *p, const LoopLines *lines, const Hole *hole) {
   const struct {
     Text *to;
@@ -47,7 +42,7 @@ static void add_input(LoopPieces *p, int i) {
             holes_and(p->common, {"I", .number = i},
                       {"TYPE", low ? ctype_of(in->dtype) : held_type(in->dtype)},
                       {"HELD", held_type(in->dtype)}, {"LOW", low_name(in->dtype)},
-                      {"CTYPE", float_name(low, in->dtype)}, {"AT", .number = in->extra},
+                      {"CTYPE", cdtype_name(low ? in->dtype : DT_F32)}, {"AT", .number = in->extra},
                       {"RUN", gather_run(p, in)}));
   p->numbers |= in->form == LOAD_SPLAT;
 }
@@ -93,7 +88,7 @@ static void add_output(LoopPieces *p, int o) {
   add_lines(p, p->style->output(out),
             holes_and(p->common, {"I", .number = o}, {"TYPE", ctype_of(dtype)},
                       {"HELD", held_type(dtype)}, {"LOW", low_name(dtype)},
-                      {"CTYPE", float_name(is_low(dtype), dtype)},
+                      {"CTYPE", cdtype_name(dtype)},
                       {"FROM", output_source(p->plan, p->spelling, out)}));
 }
 

@@ -6,7 +6,7 @@
  *
  *   all        $I      number of the operand, node or result
  *              $TYPE   its C type in memory; $HELD: while the kernel holds it; $LOW: f16 or bf16
- *              $CTYPE  AMPRT_F16, AMPRT_BF16 or AMPRT_F32
+ *              $CTYPE  AMPRT_F16, AMPRT_BF16 or AMPRT_F32: what amp_load and amp_store convert
  *   operands   $AT     place of a constant's number, or of a broadcast's index
  *              $RUN    how a broadcast goes through $V neighbours: AMP_RUN, AMP_SAME or AMP_EACH
  *   results    $FROM   what is stored

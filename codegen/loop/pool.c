@@ -39,33 +39,39 @@ void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel_main(kernel), *affine = pool_scaled(kernel);
   const PoolForm *form = &pool_form[node->op];
   CHECK(form->function && (kernel->n_nodes == 1 || affine), "kernel %d is no pooling", kernel->id);
+  Arena *arena = emit->arena;
   const int64_t *x = pick(node, form->x)->type.dim, *y = pick(node, form->y)->type.dim;
   const int64_t *window = attr_ints(node, ATTR_WINDOW, 2),
                 *stride = attr_ints(node, ATTR_STRIDE, 2);
   const int64_t *pad = attr_ints(node, ATTR_PAD, 4), *rows = form->x >= RESULT ? x : y;
   const char *name = args_name(emit, kernel);
-  Text out = {emit->arena};
-  text_format(&out, "static const AmpPool %s = {\n", name);
-  const Value *x_value = affine ? affine->arg[0] : node->arg[0];
-  AmpRef in = ref_read(emit, x_value, arena_printf(emit->arena, "%s_x", name));
-  text_format(&out, "  .in = %s,\n", ref_text(emit->arena, in));
-  text_format(&out, "  .index = %s,\n",
-              ref_text(emit->arena, index_ref(emit, node, form->index, name)));
-  text_format(&out, "  .out = %s,\n", ref_text(emit->arena, ref_result(node->result[0])));
-  if (affine)
-    text_format(&out, "  .scale = %s,\n  .shift = %s,\n",
-                ref_text(emit->arena, ref_read(emit, affine->arg[1], name)),
-                ref_text(emit->arena, ref_read(emit, affine->arg[2], name)));
-  text_format(&out, "  .N = %lld, .H = %lld, .W = %lld, .C = %lld, .P = %lld, .Q = %lld,\n",
-              (long long)x[0], (long long)x[1], (long long)x[2], (long long)x[3], (long long)y[1],
-              (long long)y[2]);
-  text_format(&out, "  .window = {%lld,%lld}, .stride = {%lld,%lld}, .pad = {%lld,%lld},\n",
-              (long long)window[0], (long long)window[1], (long long)stride[0],
-              (long long)stride[1], (long long)pad[0], (long long)pad[2]);
-  text_format(&out, "  .include_pad = %d, .chunks = %lld,\n};\n",
-              (int)attr_int(node, ATTR_INCLUDE_PAD, 0),
-              (long long)chunk_count(x[0] * x[1] * x[2] * x[3], rows[0] * rows[1]));
-  fputs(text_get(&out), emit->tables);
+  const Value *read = affine ? affine->arg[0] : node->arg[0];
+  AmpRef in = ref_read(emit, read, arena_printf(arena, "%s_x", name));
+  AmpRef index = index_ref(emit, node, form->index, name);
+  AmpRef scale = affine ? ref_read(emit, affine->arg[1], name) : ref_nowhere();
+  AmpRef shift = affine ? ref_read(emit, affine->arg[2], name) : ref_nowhere();
+  file_fill(emit->tables, arena,
+            "static const AmpPool $NAME = {\n"
+            "  .in = $IN,\n"
+            "  .index = $INDEX,\n"
+            "  .out = $OUT,\n"
+            "  .scale = $SCALE,\n"
+            "  .shift = $SHIFT,\n"
+            "  .N = $N, .H = $H, .W = $W, .C = $C, .P = $P, .Q = $Q,\n"
+            "  .window = {$R,$S}, .stride = {$DOWN,$ACROSS}, .pad = {$TOP,$LEFT},\n"
+            "  .include_pad = $COUNTED, .chunks = $CHUNKS,\n"
+            "};\n",
+            holes({"NAME", name}, {"IN", ref_text(arena, in)}, {"INDEX", ref_text(arena, index)},
+                  {"OUT", ref_text(arena, ref_result(node->result[0]))},
+                  {"SCALE", affine ? ref_text(arena, scale) : ""},
+                  {"SHIFT", affine ? ref_text(arena, shift) : ""}, {"N", .number = x[0]},
+                  {"H", .number = x[1]}, {"W", .number = x[2]}, {"C", .number = x[3]},
+                  {"P", .number = y[1]}, {"Q", .number = y[2]}, {"R", .number = window[0]},
+                  {"S", .number = window[1]}, {"DOWN", .number = stride[0]},
+                  {"ACROSS", .number = stride[1]}, {"TOP", .number = pad[0]},
+                  {"LEFT", .number = pad[2]},
+                  {"COUNTED", .number = attr_int(node, ATTR_INCLUDE_PAD, 0)},
+                  {"CHUNKS", .number = chunk_count(x[0] * x[1] * x[2] * x[3], rows[0] * rows[1])}));
   call->function = affine ? "amp_max_pool_scaled" : form->function;
-  call->args = arena_printf(emit->arena, "&%s", name);
+  call->args = arena_printf(arena, "&%s", name);
 }

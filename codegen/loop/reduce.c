@@ -39,28 +39,28 @@ static ReduceAxes reduce_axes(const Node *node) {
   return r;
 }
 
-static void reduce_axes_args(Text *out, const ReduceAxes *r) {
-  text_add(out, "  .kept = ");
-  index_args(out, &r->kept);
-  text_add(out, ",\n  .gone = ");
-  index_args(out, &r->gone);
-  text_format(out, ",\n  .n_kept = %lld, .n_gone = %lld, .inner = %lld, .inner_gone = %d,\n",
-              (long long)r->n_kept, (long long)r->n_gone, (long long)r->inner, r->inner_gone);
-}
-
 static void emit_sum(Emitter *emit, const Node *node, const char *name, KernelCall *call) {
+  Arena *arena = emit->arena;
   ReduceAxes r = reduce_axes(node);
   int64_t each = r.n_gone * (r.inner_gone ? r.inner : 1);
-  Text out = {emit->arena};
-  text_format(&out, "static const AmpReduce %s = {\n", name);
-  AmpRef x = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_x", name));
-  text_format(&out, "  .x = %s,\n", ref_text(emit->arena, x));
-  text_format(&out, "  .out = %s,\n", ref_text(emit->arena, ref_result(node->result[0])));
-  reduce_axes_args(&out, &r);
-  text_format(&out, "  .chunks = %lld, .divide = %lld,\n};\n",
-              (long long)chunk_count(type_count(node->arg[0]->type), r.n_kept),
-              (long long)(node->op == OP_REDUCE_MEAN ? each : 1));
-  fputs(text_get(&out), emit->tables);
+  int64_t chunks = chunk_count(type_count(node->arg[0]->type), r.n_kept);
+  AmpRef x = ref_read(emit, node->arg[0], arena_printf(arena, "%s_x", name));
+  file_fill(emit->tables, arena,
+            "static const AmpReduce $NAME = {\n"
+            "  .x = $X,\n"
+            "  .out = $OUT,\n"
+            "  .kept = $KEPT,\n"
+            "  .gone = $GONE,\n"
+            "  .n_kept = $NKEPT, .n_gone = $NGONE, .inner = $INNER, .inner_gone = $INNERGONE,\n"
+            "  .chunks = $CHUNKS, .divide = $DIVIDE,\n"
+            "};\n",
+            holes({"NAME", name}, {"X", ref_text(arena, x)},
+                  {"OUT", ref_text(arena, ref_result(node->result[0]))},
+                  {"KEPT", index_text(arena, &r.kept)}, {"GONE", index_text(arena, &r.gone)},
+                  {"NKEPT", .number = r.n_kept}, {"NGONE", .number = r.n_gone},
+                  {"INNER", .number = r.inner}, {"INNERGONE", .number = r.inner_gone},
+                  {"CHUNKS", .number = chunks},
+                  {"DIVIDE", .number = node->op == OP_REDUCE_MEAN ? each : 1}));
   call->function = "amp_reduce";
 }
 

@@ -15,32 +15,37 @@ static const RowForm row_form[OP_COUNT] = {
     [OP_IN_TOP_K] = {"amp_in_top_k", -1, 1, -1},
 };
 
-static void add_ref(Emitter *emit, Text *out, const char *field, const Node *node, int k,
-                    const char *name) {
-  const char *owner = arena_printf(emit->arena, "%s_%s", name, field);
-  AmpRef ref = k < 0 ? ref_nowhere() : ref_read(emit, node->arg[k], owner);
-  text_format(out, "  .%s = %s,\n", field, ref_text(emit->arena, ref));
+static const char *operand_text(Emitter *emit, const Node *node, int k, const char *owner) {
+  return ref_text(emit->arena, k < 0 ? ref_nowhere() : ref_read(emit, node->arg[k], owner));
 }
 
 void row_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel->node[0];
   const RowForm *form = &row_form[node->op];
   CHECK(form->function && kernel->n_nodes == 1, "kernel %d is no row kernel", kernel->id);
-  TensorType x = node->arg[0]->type;
-  int64_t K = x.dim[x.rank - 1], rows = type_count(x) / K;
+  Arena *arena = emit->arena;
+  TensorType type = node->arg[0]->type;
+  int64_t K = type.dim[type.rank - 1], rows = type_count(type) / K;
   const char *name = args_name(emit, kernel);
-  Text out = {emit->arena};
-  text_format(&out, "static const AmpRow %s = {\n", name);
-  add_ref(emit, &out, "x", node, 0, name);
-  add_ref(emit, &out, "other", node, form->other, name);
-  add_ref(emit, &out, "label", node, form->label, name);
-  add_ref(emit, &out, "dloss", node, form->dloss, name);
-  text_format(&out, "  .out = %s,\n", ref_text(emit->arena, ref_result(node->result[0])));
-  text_format(&out,
-              "  .rows = %lld, .K = %lld, .chunks = %lld, .top = %lld, .smoothing = %a,\n};\n",
-              (long long)rows, (long long)K, (long long)chunk_count(rows * K, rows),
-              (long long)attr_int(node, ATTR_K, 1), attr_float(node, ATTR_SMOOTHING, 0));
-  fputs(text_get(&out), emit->tables);
+  const char *x = operand_text(emit, node, 0, arena_printf(arena, "%s_x", name));
+  const char *other = operand_text(emit, node, form->other, arena_printf(arena, "%s_other", name));
+  const char *label = operand_text(emit, node, form->label, arena_printf(arena, "%s_label", name));
+  const char *dloss = operand_text(emit, node, form->dloss, arena_printf(arena, "%s_dloss", name));
+  double smoothing = attr_float(node, ATTR_SMOOTHING, 0);
+  file_fill(emit->tables, arena,
+            "static const AmpRow $NAME = {\n"
+            "  .x = $X,\n"
+            "  .other = $OTHER,\n"
+            "  .label = $LABEL,\n"
+            "  .dloss = $DLOSS,\n"
+            "  .out = $OUT,\n"
+            "  .rows = $ROWS, .K = $K, .chunks = $CHUNKS, .top = $TOP, .smoothing = $SMOOTHING,\n"
+            "};\n",
+            holes({"NAME", name}, {"X", x}, {"OTHER", other}, {"LABEL", label}, {"DLOSS", dloss},
+                  {"OUT", ref_text(arena, ref_result(node->result[0]))}, {"ROWS", .number = rows},
+                  {"K", .number = K}, {"CHUNKS", .number = chunk_count(rows * K, rows)},
+                  {"TOP", .number = attr_int(node, ATTR_K, 1)},
+                  {"SMOOTHING", arena_printf(arena, "%a", smoothing)}));
   call->function = form->function;
-  call->args = arena_printf(emit->arena, "&%s", name);
+  call->args = arena_printf(arena, "&%s", name);
 }

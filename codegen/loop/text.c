@@ -13,7 +13,7 @@ static void make_room(Text *text, int more) {
   text->cap = cap;
 }
 
-static void add_bytes(Text *text, const char *s, int n) {
+void text_bytes(Text *text, const char *s, int n) {
   make_room(text, n + 1);
   memcpy(text->s + text->len, s, (size_t)n);
   text->len += n;
@@ -21,7 +21,7 @@ static void add_bytes(Text *text, const char *s, int n) {
 }
 
 void text_add(Text *text, const char *s) {
-  add_bytes(text, s, (int)strlen(s));
+  text_bytes(text, s, (int)strlen(s));
 }
 
 void text_format(Text *text, const char *fmt, ...) {
@@ -39,6 +39,11 @@ void text_format(Text *text, const char *fmt, ...) {
 const char *text_get(Text *text) {
   text_add(text, "");
   return text->s;
+}
+
+void text_item(Text *list, const char *item) {
+  text_add(list, list->len ? ", " : "");
+  text_add(list, item);
 }
 
 /* ---- holes ---- */
@@ -94,8 +99,8 @@ static bool fill_condition(Filler *f, const char *line) {
 static void add_indented(Text *out, const char *lines, const char *indent, int depth) {
   while (*lines) {
     int n = (int)strcspn(lines, "\n");
-    add_bytes(out, indent, n ? depth : 0);
-    add_bytes(out, lines, n);
+    text_bytes(out, indent, n ? depth : 0);
+    text_bytes(out, lines, n);
     text_add(out, "\n");
     lines += n + (lines[n] == '\n');
   }
@@ -111,7 +116,7 @@ static void fill_line(Filler *f, const char *line, int n) {
   for (int i = 0; i < n;) {
     int plain = (int)strcspn(line + i, "$");
     plain = plain < n - i ? plain : n - i;
-    add_bytes(out, line + i, plain);
+    text_bytes(out, line + i, plain);
     i += plain;
     if (i == n)
       return;
@@ -121,7 +126,7 @@ static void fill_line(Filler *f, const char *line, int n) {
     bool is_alone = from == indent + 1 && line[i] == '\n';
     if (is_empty(hole) || (is_alone && hole->text)) {
       out->len = start;
-      add_bytes(out, "", 0);
+      text_bytes(out, "", 0);
       add_indented(out, hole->text, line, indent);
       return;
     }

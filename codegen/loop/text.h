@@ -22,8 +22,11 @@ typedef struct Text {
 } Text;
 
 void text_add(Text *text, const char *s);
+void text_bytes(Text *text, const char *s, int n);
 void text_format(Text *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *text_get(Text *text);
+/* One more of a list with commas between. */
+void text_item(Text *list, const char *item);
 
 /* What fills a hole. A list ends with an entry without a name, which may name a list to go on to.
  */
@@ -35,6 +38,8 @@ typedef struct Hole {
 } Hole;
 #define holes(...)           ((const Hole[]){__VA_ARGS__, {0}})
 #define holes_and(list, ...) ((const Hole[]){__VA_ARGS__, {.more = (list)}})
+/* {"ROWS", hole_count(n)}: a number, or empty where it is 0 */
+#define hole_count(n) (n) ? NULL : "", (n)
 
 /* Appends the text with its holes filled; that one of them is not in the list is a bug. */
 void text_fill(Text *out, const char *text, const Hole *hole);

@@ -32,12 +32,10 @@ typedef struct VariableList {
 } VariableList;
 VariableList variables_of(Arena *arena, const Module *module);
 
-/* A C string literal of any bytes. */
-void cstring_write(FILE *out, const char *text);
-void cdouble_write(FILE *out, double value);
-const char *cdtype_name(DType dtype); /* "AMPRT_F32" */
-/* The fields dtype, rank and dim of a table's row. */
-void ctype_write(TensorType type, FILE *out);
+/* C literals: a string of any bytes, a number; the fields dtype, rank and dim of a table's row. */
+const char *cstring_text(Arena *arena, const char *text);
+const char *cdouble_text(Arena *arena, double value);
+const char *ctype_text(Arena *arena, TensorType type);
 
 /* emit_tables.c, emit_state.c: `graphs`, `variables`, `settings` and what they point to */
 void emit_tables(const ProgramCode *program, FILE *out);

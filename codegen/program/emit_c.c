@@ -30,14 +30,20 @@ static GraphCode emit_graph(ProgramCode *program, const Graph *graph) {
   return code;
 }
 
-static void write_head(const Backend *backend, FILE *out) {
-  fprintf(out,
-          "/* A training program, written by ampcc " AMPCC_VERSION ". */\n"
-          "#include \"amprt.h\"\n\n#include <stdio.h>\n\n"
-          "#if !defined AMPCC_CODE && !defined AMPCC_TABLES\n"
-          "%s#define AMPCC_PARTS P(amp_part_%s)\n#endif\n\n",
-          backend->whole, backend->ident);
-  backend->emit_head(out);
+static void write_head(const ProgramCode *program, FILE *out) {
+  file_fill(out, program->arena,
+            "/* A training program, written by ampcc " AMPCC_VERSION ". */\n"
+            "#include \"amprt.h\"\n"
+            "\n"
+            "#include <stdio.h>\n"
+            "\n"
+            "#if !defined AMPCC_CODE && !defined AMPCC_TABLES\n"
+            "$WHOLE\n"
+            "#define AMPCC_PARTS P(amp_part_$PART)\n"
+            "#endif\n"
+            "\n",
+            holes({"WHOLE", program->backend->whole}, {"PART", program->backend->ident}));
+  program->backend->emit_head(out);
 }
 
 /* Opens the streams; functions that are C of the host have their types in front of each. */
@@ -78,7 +84,7 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, F
                          .options = options,
                          .figures = part->figures ? part->figures : &figures};
   begin(&program, stream, part);
-  write_head(backend, out);
+  write_head(&program, out);
   backend->emit_functions(&program, stream[TYPES].text, stream[FUNCTIONS].text, out, kernels);
   fprintf(out, "#ifdef AMPCC_TABLES\n%s", stream[TABLES].text);
   backend->emit_hooks(&program, out);

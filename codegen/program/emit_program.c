@@ -81,12 +81,6 @@ static TensorType port_type(const Module *module, OpKind op, const char *name) {
   return (TensorType){0};
 }
 
-static void write_text(const char *field, const char *text, FILE *out) {
-  fprintf(out, "  .%s = ", field);
-  cstring_write(out, text);
-  fputs(",\n", out);
-}
-
 /* Tables are full of blanks: a run of them becomes one byte, its length (AmprtProgram.memory_plan).
  */
 static void squeeze(char *text) {
@@ -100,8 +94,9 @@ static void squeeze(char *text) {
   *to = '\0';
 }
 
-static void write_report(const char *field, void (*report)(const Module *, FILE *),
-                         const Module *module, FILE *out) {
+/* A C literal of what `report` writes of the module. */
+static const char *report_text(Arena *arena, void (*report)(const Module *, FILE *),
+                               const Module *module) {
   char *text = NULL;
   size_t size;
   FILE *memory = open_memstream(&text, &size);
@@ -109,38 +104,47 @@ static void write_report(const char *field, void (*report)(const Module *, FILE 
   report(module, memory);
   fclose(memory);
   squeeze(text);
-  write_text(field, text, out);
+  const char *literal = cstring_text(arena, text);
   free(text);
-}
-
-static void write_shape(const Module *module, FILE *out) {
-  TensorType image = port_type(module, OP_INPUT, "image");
-  TensorType logits = port_type(module, OP_OUTPUT, "logits");
-  fprintf(
-      out,
-      "  .batch_size = %lld, .height = %lld, .width = %lld, .channels = %lld, .n_classes = %lld,\n",
-      (long long)image.dim[0], (long long)image.dim[1], (long long)image.dim[2],
-      (long long)image.dim[3], (long long)(logits.rank ? logits.dim[logits.rank - 1] : 0));
+  return literal;
 }
 
 void emit_program(const ProgramCode *program, FILE *out) {
+  Arena *arena = program->arena;
   const Module *module = program->module;
-  fputs("static const AmprtProgram amp_program = {\n  .abi = AMPRT_ABI,\n", out);
-  write_text("model", module->recipe->name, out);
-  write_text("version", "ampcc " AMPCC_VERSION, out);
-  write_text("target", program->backend->target->name, out);
-  write_text("dtype", dtype_info[program->options->compile->dtype].flag, out);
-  write_text("fingerprint", fingerprint_of(program->arena, module), out);
-  write_shape(module, out);
-  fprintf(out,
-          "  .variable = variables, .n_variables = n_variables, .graph = graphs, .n_graphs = %d,\n"
-          "  .state_bytes = %lld, .recipe = settings, .n_recipe = n_settings, .bn_momentum = ",
-          module->n_graphs, (long long)module->state_bytes);
-  cdouble_write(out, bn_momentum(module));
-  fputs(",\n", out);
-  write_report("memory_plan", memory_report, module, out);
-  write_report("precision", precision_report, module, out);
-  fprintf(out, "%s};\n\n", program->backend->fields);
+  TensorType image = port_type(module, OP_INPUT, "image");
+  TensorType logits = port_type(module, OP_OUTPUT, "logits");
+  file_fill(out, arena,
+            "static const AmprtProgram amp_program = {\n"
+            "  .abi = AMPRT_ABI,\n"
+            "  .model = $MODEL,\n"
+            "  .version = \"ampcc " AMPCC_VERSION "\",\n"
+            "  .target = $TARGET,\n"
+            "  .dtype = $DTYPE,\n"
+            "  .fingerprint = \"$FINGERPRINT\",\n"
+            "  .batch_size = $BATCH, .height = $HEIGHT, .width = $WIDTH, .channels = $CHANNELS,"
+            " .n_classes = $CLASSES,\n"
+            "  .variable = variables, .n_variables = n_variables, .graph = graphs,"
+            " .n_graphs = $NGRAPHS,\n"
+            "  .state_bytes = $STATE, .recipe = settings, .n_recipe = n_settings,"
+            " .bn_momentum = $MOMENTUM,\n"
+            "  .memory_plan = $MEMORY,\n"
+            "  .precision = $PRECISION,\n"
+            "$FIELDS\n"
+            "};\n"
+            "\n",
+            holes({"MODEL", cstring_text(arena, module->recipe->name)},
+                  {"TARGET", cstring_text(arena, program->backend->target->name)},
+                  {"DTYPE", cstring_text(arena, dtype_info[program->options->compile->dtype].flag)},
+                  {"FINGERPRINT", fingerprint_of(arena, module)}, {"BATCH", .number = image.dim[0]},
+                  {"HEIGHT", .number = image.dim[1]}, {"WIDTH", .number = image.dim[2]},
+                  {"CHANNELS", .number = image.dim[3]},
+                  {"CLASSES", .number = logits.rank ? logits.dim[logits.rank - 1] : 0},
+                  {"NGRAPHS", .number = module->n_graphs}, {"STATE", .number = module->state_bytes},
+                  {"MOMENTUM", cdouble_text(arena, bn_momentum(module))},
+                  {"MEMORY", report_text(arena, memory_report, module)},
+                  {"PRECISION", report_text(arena, precision_report, module)},
+                  {"FIELDS", program->backend->fields}));
 }
 
 void emit_part(const ProgramCode *program, FILE *out) {
@@ -150,9 +154,15 @@ void emit_part(const ProgramCode *program, FILE *out) {
 }
 
 void emit_main(FILE *out) {
-  fputs("#define P(name) extern const AmprtPart name;\nAMPCC_PARTS\n#undef P\n\n"
-        "int main(int argc, char **argv) {\n#define P(name) name,\n"
-        "  const AmprtPart part[] = {AMPCC_PARTS};\n#undef P\n"
-        "  return amprt_main(part, (int)(sizeof part / sizeof *part), argc, argv);\n}\n",
+  fputs("#define P(name) extern const AmprtPart name;\n"
+        "AMPCC_PARTS\n"
+        "#undef P\n"
+        "\n"
+        "int main(int argc, char **argv) {\n"
+        "#define P(name) name,\n"
+        "  const AmprtPart part[] = {AMPCC_PARTS};\n"
+        "#undef P\n"
+        "  return amprt_main(part, (int)(sizeof part / sizeof *part), argc, argv);\n"
+        "}\n",
         out);
 }

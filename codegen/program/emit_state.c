@@ -48,16 +48,19 @@ static const char *kind_id(const Node *node) {
   BUG("unknown kind of variable `%s`", kind);
 }
 
-static void write_init_data(const Node *node, int index, FILE *out) {
-  const Attr *data = attr_find(node, ATTR_DATA);
-  if (!data)
-    return;
-  fprintf(out, "static const double init_%d[] = {", index);
-  for (int i = 0; i < data->n; i++) {
-    fputs(i % 8 ? ", " : i ? ",\n  " : "\n  ", out);
-    cdouble_write(out, data->floats[i]);
-  }
-  fputs("};\n\n", out);
+static void write_init_data(Arena *arena, const Attr *data, int index, FILE *out) {
+  Text numbers = {arena};
+  for (int i = 0; i < data->n; i++)
+    text_format(&numbers, "%s%s",
+                i % 8 ? ", "
+                : i   ? ",\n"
+                      : "",
+                cdouble_text(arena, data->floats[i]));
+  file_fill(out, arena,
+            "static const double init_$I[] = {\n"
+            "  $NUMBERS};\n"
+            "\n",
+            holes({"I", .number = index}, {"NUMBERS", text_get(&numbers)}));
 }
 
 /* Is `value` the parameter `of`, or its low-precision copy? */
@@ -81,81 +84,76 @@ static const char *layer_of(const Graph *graph, const Node *variable) {
   return NULL;
 }
 
-static void write_variable(const Graph *graph, const Node *node, int index, FILE *out) {
+static void add_variable(Text *rows, const Graph *graph, const Node *node, int index) {
+  Arena *arena = rows->arena;
   const Attr *args = attr_find(node, ATTR_INIT_ARGS);
   const char *of = attr_str(node, ATTR_OF, NULL), *layer = layer_of(graph, node);
-  fputs("  {.name = ", out);
-  cstring_write(out, node->result[0]->name);
-  fputs(", ", out);
-  ctype_write(node->result[0]->type, out);
-  fprintf(out, ",\n   .kind = %s, .init = %s, .at = %lld", kind_id(node), init_id(node),
-          (long long)value_at(node->result[0]));
-  fputs(", .init_arg = {", out);
-  for (int i = 0; i < 3; i++) {
-    fputs(i ? ", " : "", out);
-    cdouble_write(out, args && i < args->n ? args->floats[i] : 0);
-  }
-  fputs("}", out);
+  Text init = {arena}, fields = {arena};
+  for (int i = 0; i < 3; i++)
+    text_item(&init, cdouble_text(arena, args && i < args->n ? args->floats[i] : 0));
+  text_item(&fields, arena_printf(arena, ".init_arg = {%s}", text_get(&init)));
   if (attr_find(node, ATTR_DATA))
-    fprintf(out, ", .init_data = init_%d", index);
-  if (of) {
-    fputs(", .of = ", out);
-    cstring_write(out, of);
-  }
-  if (layer) {
-    fputs(", .layer = ", out);
-    cstring_write(out, layer);
-  }
-  fputs("},\n", out);
+    text_item(&fields, arena_printf(arena, ".init_data = init_%d", index));
+  if (of)
+    text_item(&fields, arena_printf(arena, ".of = %s", cstring_text(arena, of)));
+  if (layer)
+    text_item(&fields, arena_printf(arena, ".layer = %s", cstring_text(arena, layer)));
+  text_fill(rows,
+            "{.name = $NAME, $TYPE,\n"
+            " .kind = $KIND, .init = $INIT, .at = $AT, $FIELDS},\n",
+            holes({"NAME", cstring_text(arena, node->result[0]->name)},
+                  {"TYPE", ctype_text(arena, node->result[0]->type)}, {"KIND", kind_id(node)},
+                  {"INIT", init_id(node)}, {"AT", .number = value_at(node->result[0])},
+                  {"FIELDS", text_get(&fields)}));
 }
 
-static void write_variables(const Graph *graph, const VariableList *variables, FILE *out) {
-  for (int i = 0; i < variables->n; i++)
-    write_init_data(variables->node[i], i, out);
-  fputs("static const AmprtVariable variables[] = {\n", out);
-  for (int i = 0; i < variables->n; i++)
-    write_variable(graph, variables->node[i], i, out);
-  fprintf(out, "  {0}};\n\nenum { n_variables = %d };\n\n", variables->n);
-}
-
-static void write_setting(const Recipe *recipe, const RecipeField *field, FILE *out) {
+/* The value of a field, as a flag of the program would be given it. */
+static const char *setting_text(Arena *arena, const Recipe *recipe, const RecipeField *field) {
   const char *at = (const char *)recipe + field->offset;
-  char *text = NULL;
-  size_t size;
-  FILE *value = open_memstream(&text, &size);
-  CHECK(value, "out of memory");
+  char number[FLOAT_TEXT];
+  Text list = {arena};
   if (field->kind == RECIPE_STR)
-    fputs(*(const char *const *)at, value);
-  else if (field->kind == RECIPE_INT)
-    fprintf(value, "%lld", (long long)*(const int64_t *)at);
-  else if (field->kind == RECIPE_FLOAT)
-    float_print(*(const double *)at, value);
-  else
-    for (int i = 0; i < ((const RecipeFloats *)at)->n; i++) {
-      fputs(i ? "," : "", value);
-      float_print(((const RecipeFloats *)at)->v[i], value);
-    }
-  fclose(value);
-  fprintf(out, "  {\"%s\", ", field->flag);
-  cstring_write(out, text);
-  fputs("},\n", out);
-  free(text);
-}
-
-/* What the program has flags for. */
-static void write_recipe(const Recipe *recipe, FILE *out) {
-  int n = 0;
-  fputs("static const AmprtSetting settings[] = {\n", out);
-  for (int i = 0; i < RECIPE_COUNT; i++)
-    if (recipe_field[i].when == RECIPE_RUN) {
-      write_setting(recipe, &recipe_field[i], out);
-      n++;
-    }
-  fprintf(out, "  {0}};\n\nenum { n_settings = %d };\n\n", n);
+    return *(const char *const *)at;
+  if (field->kind == RECIPE_INT)
+    return arena_printf(arena, "%lld", (long long)*(const int64_t *)at);
+  if (field->kind == RECIPE_FLOAT)
+    return arena_printf(arena, "%s", float_text(*(const double *)at, number));
+  for (int i = 0; i < ((const RecipeFloats *)at)->n; i++)
+    text_format(&list, "%s%s", i ? "," : "", float_text(((const RecipeFloats *)at)->v[i], number));
+  return text_get(&list);
 }
 
 void emit_state(const ProgramCode *program, FILE *out) {
-  VariableList variables = variables_of(program->arena, program->module);
-  write_variables(program->module->graph[0], &variables, out);
-  write_recipe(program->module->recipe, out);
+  Arena *arena = program->arena;
+  const Recipe *recipe = program->module->recipe;
+  VariableList variables = variables_of(arena, program->module);
+  Text rows = {arena}, settings = {arena};
+  int n_settings = 0;
+  for (int i = 0; i < variables.n; i++) {
+    const Node *node = variables.node[i];
+    if (attr_find(node, ATTR_DATA))
+      write_init_data(arena, attr_find(node, ATTR_DATA), i, out);
+    add_variable(&rows, program->module->graph[0], node, i);
+  }
+  for (int i = 0; i < RECIPE_COUNT; i++)
+    if (recipe_field[i].when == RECIPE_RUN) { /* the program has a flag for it */
+      const char *value = setting_text(arena, recipe, &recipe_field[i]);
+      text_format(&settings, "{\"%s\", %s},\n", recipe_field[i].flag, cstring_text(arena, value));
+      n_settings++;
+    }
+  file_fill(out, arena,
+            "static const AmprtVariable variables[] = {\n"
+            "  $VARIABLES\n"
+            "  {0}};\n"
+            "\n"
+            "enum { n_variables = $NVARIABLES };\n"
+            "\n"
+            "static const AmprtSetting settings[] = {\n"
+            "  $SETTINGS\n"
+            "  {0}};\n"
+            "\n"
+            "enum { n_settings = $NSETTINGS };\n"
+            "\n",
+            holes({"VARIABLES", text_get(&rows)}, {"NVARIABLES", .number = variables.n},
+                  {"SETTINGS", text_get(&settings)}, {"NSETTINGS", .number = n_settings}));
 }

@@ -5,44 +5,41 @@
 #include <math.h>
 #include <string.h>
 
-void cstring_write(FILE *out, const char *text) {
-  fputc('"', out);
-  for (; *text; text++) {
+const char *cstring_text(Arena *arena, const char *text) {
+  Text out = {arena};
+  text_add(&out, "\"");
+  for (const char *plain = text;; text++) {
     unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\' || c == '?') /* ? for the sake of trigraphs */
-      fprintf(out, "\\%c", c);
-    else if (c == '\n')
-      fputs(text[1] ? "\\n\"\n    \"" : "\\n", out);
-    else if (c < ' ' || c > '~')
-      fprintf(out, "\\%03o", c);
+    if (c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '?') /* ? for the sake of trigraphs */
+      continue;
+    text_bytes(&out, plain, (int)(text - plain));
+    plain = text + 1;
+    if (!c)
+      break;
+    if (c == '\n')
+      text_add(&out, text[1] ? "\\n\"\n    \"" : "\\n");
     else
-      fputc(c, out);
+      text_format(&out, c < ' ' || c > '~' ? "\\%03o" : "\\%c", c);
   }
-  fputc('"', out);
+  text_add(&out, "\"");
+  return text_get(&out);
 }
 
-void cdouble_write(FILE *out, double value) {
+const char *cdouble_text(Arena *arena, double value) {
+  char text[FLOAT_TEXT];
   if (isnan(value))
-    fputs("__builtin_nan(\"\")", out);
-  else if (isinf(value))
-    fputs(value < 0 ? "-__builtin_inf()" : "__builtin_inf()", out);
-  else
-    float_print(value, out);
+    return "__builtin_nan(\"\")";
+  if (isinf(value))
+    return value < 0 ? "-__builtin_inf()" : "__builtin_inf()";
+  return arena_printf(arena, "%s", float_text(value, text));
 }
 
-const char *cdtype_name(DType dtype) {
-  static const char *const name[] = {
-      [DT_F32] = "AMPRT_F32", [DT_F16] = "AMPRT_F16",  [DT_BF16] = "AMPRT_BF16",
-      [DT_F64] = "AMPRT_F64", [DT_I32] = "AMPRT_I32",  [DT_I64] = "AMPRT_I64",
-      [DT_U8] = "AMPRT_U8",   [DT_BOOL] = "AMPRT_BOOL"};
-  return name[dtype];
-}
-
-void ctype_write(TensorType type, FILE *out) {
-  fprintf(out, ".dtype = %s, .rank = %d, .dim = {", cdtype_name(type.dtype), type.rank);
+const char *ctype_text(Arena *arena, TensorType type) {
+  Text dim = {arena};
   for (int i = 0; i < type.rank; i++)
-    fprintf(out, "%s%lld", i ? ", " : "", (long long)type.dim[i]);
-  fputs(type.rank ? "}" : "0}", out);
+    text_item(&dim, arena_printf(arena, "%lld", (long long)type.dim[i]));
+  return arena_printf(arena, ".dtype = %s, .rank = %d, .dim = {%s}", cdtype_name(type.dtype),
+                      type.rank, type.rank ? text_get(&dim) : "0");
 }
 
 /* Where a port lies; a value written straight to its variable lies there. */
@@ -66,28 +63,40 @@ static Address address_of(const Graph *graph, const Value *value) {
   return (Address){0};
 }
 
-static void write_port(const char *name, TensorType type, Address address, bool scaled, int after,
-                       bool pixels, FILE *out) {
-  fputs("  {.name = ", out);
-  cstring_write(out, name);
-  fputs(pixels ? ", .pixels = 1, " : ", ", out);
-  ctype_write(type, out);
-  fprintf(out, ", .in_state = %d, .scaled = %d, .at = %lld, .after = %d},\n", address.in_state,
-          scaled, (long long)address.at, after);
+typedef struct Port {
+  const char *name;
+  TensorType type;
+  Address address;
+  int after; /* the kernel that makes it; -1: none */
+  bool scaled, pixels;
+} Port;
+
+static void add_port(Text *rows, const Port *port) {
+  Arena *arena = rows->arena;
+  text_fill(rows,
+            "{.name = $NAME, $TYPE, .in_state = $STATE, .scaled = $SCALED, .at = $AT,"
+            " .after = $AFTER},\n",
+            holes({"NAME", cstring_text(arena, port->name)},
+                  {"TYPE", arena_printf(arena, "%s%s", port->pixels ? ".pixels = 1, " : "",
+                                        ctype_text(arena, port->type))},
+                  {"STATE", .number = port->address.in_state}, {"SCALED", .number = port->scaled},
+                  {"AT", .number = port->address.at}, {"AFTER", .number = port->after}));
 }
 
-static int write_ports(const GraphCode *code, OpKind op, FILE *out) {
+static int add_ports(Text *rows, const GraphCode *code, OpKind op) {
   int n = 0;
   for (int i = 0; i < code->graph->n_nodes; i++) {
     const Node *node = code->graph->node[i];
     if (node->op != op)
       continue;
     const Value *value = op == OP_INPUT ? node->result[0] : node->arg[0];
-    const char *name = attr_str(node, ATTR_NAME, value->name);
-    Address address = address_of(code->graph, value);
-    CHECK(address.found, "`%s` of @%s has no place", name, code->graph->name);
-    write_port(name, value->type, address, false, kernel_of(value_storage((Value *)value)->node),
-               attr_int(node, ATTR_PIXELS, 0), out);
+    Port port = {.name = attr_str(node, ATTR_NAME, value->name),
+                 .type = value->type,
+                 .address = address_of(code->graph, value),
+                 .after = kernel_of(value_storage((Value *)value)->node),
+                 .pixels = attr_int(node, ATTR_PIXELS, 0)};
+    CHECK(port.address.found, "`%s` of @%s has no place", port.name, code->graph->name);
+    add_port(rows, &port);
     n++;
   }
   return n;
@@ -105,19 +114,22 @@ static const Value *gradient_of(const Node *node) {
   return NULL;
 }
 
-static int write_taps(Arena *arena, const GraphCode *code, FILE *out) {
+static int add_taps(Text *rows, const GraphCode *code) {
   int n = 0;
   bool scaled = graph_find(code->graph, "loss_scale") != NULL;
   for (int i = 0; i < code->graph->n_nodes; i++) {
-    const Value *gradient = gradient_of(code->graph->node[i]);
-    if (!gradient)
-      continue;
-    Address address = address_of(code->graph, gradient);
-    const char *param = value_storage(code->graph->node[i]->arg[0])->name;
+    const Node *node = code->graph->node[i];
+    const Value *gradient = gradient_of(node);
+    Address address = gradient ? address_of(code->graph, gradient) : (Address){0};
     if (!address.found)
-      continue; /* lives inside its kernel only */
-    write_port(arena_printf(arena, "%s.grad", param), gradient->type, address, scaled,
-               kernel_of(value_storage((Value *)gradient)->node), false, out);
+      continue; /* none, or it lives inside its kernel only */
+    const char *param = value_storage(node->arg[0])->name;
+    Port port = {.name = arena_printf(rows->arena, "%s.grad", param),
+                 .type = gradient->type,
+                 .address = address,
+                 .after = kernel_of(value_storage((Value *)gradient)->node),
+                 .scaled = scaled};
+    add_port(rows, &port);
     n++;
   }
   return n;
@@ -126,50 +138,67 @@ static int write_taps(Arena *arena, const GraphCode *code, FILE *out) {
 /* C has no empty tables, so each ends with an empty row that no count includes. The kernels'
  * functions are set when the part is chosen. */
 static void write_graph(const ProgramCode *program, const GraphCode *code, FILE *out) {
-  const char *g = code->ident;
-  fprintf(out, "static AmprtKernel kernels_%s[] = {\n", g);
+  Arena *arena = program->arena;
+  Text kernels = {arena}, inputs = {arena}, outputs = {arena}, taps = {arena};
   for (int i = 0; i < code->kernels.n; i++) {
-    const KernelCall *call = &code->call[i];
-    fprintf(out, "  {NULL, %s, ", call->args);
-    cstring_write(out, call->name);
-    fputs(", ", out);
-    cstring_write(out, kernel_layer(&code->kernels.kernel[i]));
-    fputs("},\n", out);
+    const char *layer = kernel_layer(&code->kernels.kernel[i]);
+    text_format(&kernels, "{NULL, %s, %s, %s},\n", code->call[i].args,
+                cstring_text(arena, code->call[i].name), cstring_text(arena, layer));
   }
-  fprintf(out, "  {0}};\n\nstatic const AmprtPort inputs_%s[] = {\n", g);
-  int inputs = write_ports(code, OP_INPUT, out);
-  fprintf(out, "  {0}};\n\nstatic const AmprtPort outputs_%s[] = {\n", g);
-  int outputs = write_ports(code, OP_OUTPUT, out);
-  fprintf(out, "  {0}};\n\nstatic const AmprtPort taps_%s[] = {\n", g);
-  int taps = write_taps(program->arena, code, out);
-  fprintf(
-      out,
-      "  {0}};\n\nenum { n_kernels_%s = %d, n_inputs_%s = %d, n_outputs_%s = %d, n_taps_%s = %d "
-      "};\n\n",
-      g, code->kernels.n, g, inputs, g, outputs, g, taps);
-  emit_values(program->arena, code, code == &program->graph[0], out);
-}
-
-static void write_graph_row(const GraphCode *code, FILE *out) {
-  const char *g = code->ident;
-  fputs("  {.name = ", out);
-  cstring_write(out, code->graph->name);
-  fprintf(
-      out,
-      ", .kernel = kernels_%s, .input = inputs_%s, .output = outputs_%s, .tap = taps_%s,\n"
-      "   .n_kernels = n_kernels_%s, .n_inputs = n_inputs_%s, .n_outputs = n_outputs_%s,\n"
-      "   .n_taps = n_taps_%s, .arena_bytes = %lld, .value = values_%s, .n_values = n_values_%s,\n"
-      "   .first_update = first_update_%s},\n",
-      g, g, g, g, g, g, g, g, (long long)code->graph->arena_bytes, g, g, g);
+  int n_inputs = add_ports(&inputs, code, OP_INPUT);
+  int n_outputs = add_ports(&outputs, code, OP_OUTPUT);
+  int n_taps = add_taps(&taps, code);
+  file_fill(out, arena,
+            "static AmprtKernel kernels_$G[] = {\n"
+            "  $KERNELS\n"
+            "  {0}};\n"
+            "\n"
+            "static const AmprtPort inputs_$G[] = {\n"
+            "  $INPUTS\n"
+            "  {0}};\n"
+            "\n"
+            "static const AmprtPort outputs_$G[] = {\n"
+            "  $OUTPUTS\n"
+            "  {0}};\n"
+            "\n"
+            "static const AmprtPort taps_$G[] = {\n"
+            "  $TAPS\n"
+            "  {0}};\n"
+            "\n"
+            "enum { n_kernels_$G = $NKERNELS, n_inputs_$G = $NINPUTS, n_outputs_$G = $NOUTPUTS,"
+            " n_taps_$G = $NTAPS };\n"
+            "\n",
+            holes({"G", code->ident}, {"KERNELS", text_get(&kernels)},
+                  {"INPUTS", text_get(&inputs)}, {"OUTPUTS", text_get(&outputs)},
+                  {"TAPS", text_get(&taps)}, {"NKERNELS", .number = code->kernels.n},
+                  {"NINPUTS", .number = n_inputs}, {"NOUTPUTS", .number = n_outputs},
+                  {"NTAPS", .number = n_taps}));
+  emit_values(arena, code, code == &program->graph[0], out);
 }
 
 void emit_tables(const ProgramCode *program, FILE *out) {
+  Arena *arena = program->arena;
   int n = program->module->n_graphs;
+  Text rows = {arena};
   for (int i = 0; i < n; i++)
     write_graph(program, &program->graph[i], out);
-  fputs("static const AmprtGraph graphs[] = {\n", out);
-  for (int i = 0; i < n; i++)
-    write_graph_row(&program->graph[i], out);
-  fputs("};\n\n", out);
+  for (int i = 0; i < n; i++) {
+    const GraphCode *code = &program->graph[i];
+    text_fill(&rows,
+              "{.name = $NAME, .kernel = kernels_$G, .input = inputs_$G, .output = outputs_$G,"
+              " .tap = taps_$G,\n"
+              " .n_kernels = n_kernels_$G, .n_inputs = n_inputs_$G, .n_outputs = n_outputs_$G,\n"
+              " .n_taps = n_taps_$G, .arena_bytes = $BYTES, .value = values_$G,"
+              " .n_values = n_values_$G,\n"
+              " .first_update = first_update_$G},\n",
+              holes({"G", code->ident}, {"NAME", cstring_text(arena, code->graph->name)},
+                    {"BYTES", .number = code->graph->arena_bytes}));
+  }
+  file_fill(out, arena,
+            "static const AmprtGraph graphs[] = {\n"
+            "  $ROWS\n"
+            "};\n"
+            "\n",
+            holes({"ROWS", text_get(&rows)}));
   emit_state(program, out);
 }

@@ -55,34 +55,28 @@ static const char *makers_text(Arena *arena, const Node *node) {
   return others ? text : NULL;
 }
 
-static void write_value(const Value *value, int64_t at, int kernel, const char *makers, FILE *out) {
-  fputs("  {", out);
-  cstring_write(out, value->name);
-  fputs(", ", out);
-  cstring_write(out, op_info[value->node->op].name);
-  fputs(", ", out);
-  cstring_write(out, value->node->loc.name ? value->node->loc.name : "");
-  fputs(", ", out);
-  if (makers)
-    cstring_write(out, makers);
-  else
-    fputs("NULL", out);
-  fprintf(out, ", %lld, %lld, %d, %s},\n", (long long)at, (long long)type_count(value->type),
-          kernel, cdtype_name(value->type.dtype));
-}
-
-/* C has no empty tables: see emit_tables.c. */
-static int write_values(Arena *arena, const GraphCode *code, FILE *out) {
+/* A row for each result that lies in memory; how many. */
+static int add_values(Text *rows, const GraphCode *code) {
+  Arena *arena = rows->arena;
   int n = 0;
   for (int k = 0; k < code->kernels.n; k++)
     for (int i = 0; i < code->kernels.kernel[k].n_nodes; i++) {
       const Node *node = code->kernels.kernel[k].node[i];
       const int64_t *at = attr_ints(node, ATTR_AT, node->n_results);
-      for (int r = 0; r < node->n_results; r++)
-        if (at && at[r] >= 0 && dtype_info[node->result[r]->type.dtype].is_float) {
-          write_value(node->result[r], at[r], k, makers_text(arena, node), out);
-          n++;
-        }
+      for (int r = 0; at && r < node->n_results; r++) {
+        const Value *value = node->result[r];
+        if (at[r] < 0 || !dtype_info[value->type.dtype].is_float)
+          continue;
+        const char *makers = makers_text(arena, node);
+        text_fill(rows, "{$NAME, $OP, $LAYER, $MAKERS, $AT, $COUNT, $KERNEL, $TYPE},\n",
+                  holes({"NAME", cstring_text(arena, value->name)},
+                        {"OP", cstring_text(arena, op_info[node->op].name)},
+                        {"LAYER", cstring_text(arena, node->loc.name ? node->loc.name : "")},
+                        {"MAKERS", makers ? cstring_text(arena, makers) : "NULL"},
+                        {"AT", .number = at[r]}, {"COUNT", .number = type_count(value->type)},
+                        {"KERNEL", .number = k}, {"TYPE", cdtype_name(value->type.dtype)}));
+        n++;
+      }
     }
   return n;
 }
@@ -98,9 +92,17 @@ static int first_update(const GraphCode *code) {
   return code->kernels.n;
 }
 
+/* C has no empty tables: see emit_tables.c. */
 void emit_values(Arena *arena, const GraphCode *code, bool all, FILE *out) {
-  fprintf(out, "static const AmprtValue values_%s[] = {\n", code->ident);
-  int n = all ? write_values(arena, code, out) : 0;
-  fprintf(out, "  {0}};\n\nenum { n_values_%s = %d, first_update_%s = %d };\n\n", code->ident, n,
-          code->ident, first_update(code));
+  Text rows = {arena};
+  int n = all ? add_values(&rows, code) : 0;
+  file_fill(out, arena,
+            "static const AmprtValue values_$G[] = {\n"
+            "  $ROWS\n"
+            "  {0}};\n"
+            "\n"
+            "enum { n_values_$G = $N, first_update_$G = $UPDATE };\n"
+            "\n",
+            holes({"G", code->ident}, {"ROWS", text_get(&rows)}, {"N", .number = n},
+                  {"UPDATE", .number = first_update(code)}));
 }

@@ -9,9 +9,10 @@ Each `// -----` section of a file is one case: a module in text form. In a case:
                           graph's end
   // CHECK-NEXT: TEXT     ... on the very next line
   // CHECK-NOT: TEXT      TEXT occurs nowhere in the output (or the graph)
+  // BECOMES              the rest of the case is the whole output; UPDATE=1 in the environment
+                          rewrites it
   // EXACT                the output is the case itself, less its comments
-  // GOLDEN: FILE ARGS    with ARGS, the output is FILE, byte for byte;
-                          UPDATE=1 in the environment rewrites FILE
+  // GOLDEN: FILE ARGS    with ARGS, the output is FILE, byte for byte; UPDATE=1 rewrites FILE
   // ERROR: COL CODE TEXT this diagnostic, on the next line that is no comment; COL is - for one
                           without a place. Every diagnostic must be listed
   // STDERR: TEXT         TEXT occurs in what ampcc says on stderr; STDERR-NOT: it does not
@@ -19,6 +20,10 @@ Every case that compiles is also printed, parsed and printed again: the two
 texts must be equal. That check needs no line in the file.
 """
 import os, pathlib, re, subprocess, sys, tempfile
+
+
+SPLIT = r"^// -----\n"
+BECOMES = "// BECOMES\n"
 
 
 def ampcc(exe, args, text):
@@ -95,6 +100,7 @@ def check_golden(exe, case, folder):
 
 
 def run_case(exe, case, folder):
+    case, _, becomes = case.partition(BECOMES)
     run = re.search(r"// RUN:(.*)", case)
     first = ampcc(exe, run[1].split() if run else ["--passes="], case)
     if first.returncode not in (0, 1):  # 1 is a reported error; all else is a crash
@@ -107,13 +113,25 @@ def run_case(exe, case, folder):
     again = ampcc(exe, ["--passes="], first.stdout)
     if again.stdout != first.stdout:
         bad.append("round trip changed the text:\n" + again.stdout + again.stderr)
+    if becomes and becomes != first.stdout:
+        bad.append("becomes\n" + first.stdout)
     return bad + check_output(case, first.stdout) + check_golden(exe, case, folder)
+
+
+def updated(exe, case):
+    """The case with what it becomes today."""
+    head, mark, _ = case.partition(BECOMES)
+    run = re.search(r"// RUN:(.*)", head)
+    return head + mark + ampcc(exe, run[1].split(), head).stdout if mark else case
 
 
 def main(exe, *paths):
     failed = 0
     for path in paths:
-        cases = re.split(r"^// -----\n", pathlib.Path(path).read_text(), flags=re.M)
+        cases = re.split(SPLIT, pathlib.Path(path).read_text(), flags=re.M)
+        if "UPDATE" in os.environ:
+            cases = [updated(exe, case) for case in cases]
+            pathlib.Path(path).write_text("// -----\n".join(cases))
         for number, case in enumerate(cases, 1):
             for line in run_case(exe, case, pathlib.Path(path).parent):
                 failed += 1

@@ -1,4 +1,5 @@
 /* Tokens of the text form. Every failure reports E101 where it stands and is false. */
+#include "ir/base/text.h"
 #include "ir/text.h"
 
 #include <ctype.h>
@@ -94,6 +95,8 @@ bool lex_string(Lexer *lex, const char **out) {
       return lex_fail(lex, "a string that ends on its line, with escapes \\\" \\\\ \\n \\xHH");
     text[len++] = (char)c;
   }
+  if (!text_is_utf8(text))
+    return lex_fail(lex, "a string in UTF-8");
   lex->at = from + 1;
   *out = text;
   return true;

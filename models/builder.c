@@ -46,8 +46,9 @@ void builder_recipe(Builder *b, const char *text) {
   Diag diag = {.out = stderr, .source = text};
   Bytes wire;
   ProtobufCAllocator allocator = {arena_take, arena_keep, b->arena};
-  CHECK(pbtext_read(b->arena, "recipe", text, &ampcc__recipe__descriptor, &wire, &diag),
-        "the recipe of %s is malformed", b->model->name);
+  CHECK(
+      pbtext_read(b->arena, "recipe", text, strlen(text), &ampcc__recipe__descriptor, &wire, &diag),
+      "the recipe of %s is malformed", b->model->name);
   b->model->recipe = ampcc__recipe__unpack(&allocator, (size_t)wire.len, wire.at);
 }
 

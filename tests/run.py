@@ -30,7 +30,7 @@ def ampcc(exe, args, text):
     with tempfile.NamedTemporaryFile("w", suffix=".amp") as f:
         f.write(text)
         f.flush()
-        return subprocess.run([exe, "--emit=ir", *args, f.name], capture_output=True, text=True,
+        return subprocess.run([exe, "--emit=ir", "--all-errors", *args, f.name], capture_output=True, text=True,
                               errors="backslashreplace", timeout=120)
 
 

@@ -1,6 +1,7 @@
 /* The certificate for people, a line per layer, and for tools, an object per tensor. */
 #include "codegen/program/json_text.h"
 #include "frontend/certify/certify.h"
+#include "ir/base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -111,8 +112,10 @@ static void print_head(Arena *arena, const Certificate *certificate, const Certi
           "norm", "worst", ulp, "norm", "worst", ulp, "f32 ulp", "steps", "differ");
 }
 
-void certificate_print(const Certificate *certificate, const CertificateHead *head, FILE *out) {
+void certificate_print(const Certificate *certificate, const CertificateHead *head, FILE *to) {
   Arena *arena = arena_new();
+  TextDraft draft;
+  FILE *out = text_draft(&draft);
   Lines lines = lines_of(arena, certificate);
   Line worst = worst_of(&lines);
   print_head(arena, certificate, head, out);
@@ -122,6 +125,7 @@ void certificate_print(const Certificate *certificate, const CertificateHead *he
   int64_t lost = worst.model[ROLE_FORWARD].lost + worst.model[ROLE_GRADIENT].lost;
   if (lost)
     fprintf(out, "%" PRId64 " numbers are Inf or NaN that are finite in the exact model\n", lost);
+  text_finish(&draft, to);
   arena_free(arena);
 }
 

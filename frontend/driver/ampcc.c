@@ -5,6 +5,7 @@
 #include "frontend/driver/reproducer.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
+#include "ir/base/text.h"
 #include "passes/memory/memory_report.h"
 #include "passes/memory/traffic_report.h"
 #include "passes/precision/explain.h"
@@ -67,8 +68,10 @@ static void print_plans(const PartList *parts, const Options *options) {
 
 static void say_done(const PartList *parts, const Options *options) {
   const Module *module = parts->part[0].module;
-  fprintf(stderr, "ampcc: %s: %s, %s, batch %" PRId64 "\n", options->output, module->recipe->name,
-          dtype_info[options->compile.dtype].flag, module->recipe->batch_size);
+  fprintf(stderr, "ampcc: %s: ", options->output);
+  text_print(module->recipe->name, SIZE_MAX, stderr);
+  fprintf(stderr, ", %s, batch %" PRId64 "\n", dtype_info[options->compile.dtype].flag,
+          module->recipe->batch_size);
   parts_print(parts, stderr);
 }
 
@@ -123,7 +126,11 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
 }
 
 static int compile(Arena *arena, Options *options) {
-  Diag diag = {.out = stderr, .warn = options->warn, .quiet = options->text[OPT_quiet] != NULL};
+  Diag diag = {.out = stderr,
+               .file = strcmp(options->model, "-") ? options->model : "<stdin>",
+               .warn = options->warn,
+               .quiet = options->text[OPT_quiet] != NULL,
+               .all_errors = options->text[OPT_all_errors] != NULL};
   PartList *parts = arena_new_of(arena, PartList);
   int status =
       load_rules(arena, options, &diag) ? parts_open(arena, options, parts, &diag) : EXIT_INPUT;
@@ -135,8 +142,7 @@ static int compile(Arena *arena, Options *options) {
   }
   if (!status)
     status = emit(arena, parts, options, &diag);
-  if (diag.n_errors > 1)
-    fprintf(stderr, "%d errors\n", diag.n_errors);
+  diag_finish(&diag);
   return status;
 }
 

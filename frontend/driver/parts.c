@@ -100,7 +100,10 @@ static int compile_named(Arena *arena, const Options *options, const Bytes *mode
     status =
         module ? compile_part(options, module, &parts->part[i], i ? &quiet : diag) : EXIT_INPUT;
   }
-  diag->n_errors = quiet.n_errors > diag->n_errors ? quiet.n_errors : diag->n_errors;
+  if (quiet.n_errors > diag->n_errors) {
+    diag->n_errors = quiet.n_errors;
+    diag->n_shown = quiet.n_shown;
+  }
   return status;
 }
 

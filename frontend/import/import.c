@@ -3,6 +3,8 @@
 #include "frontend/import/import.h"
 
 #include "frontend/import/import_parts.h"
+#include "frontend/import/wire.h"
+#include "ir/base/text.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -15,17 +17,7 @@ Value import_poison;
 
 const char *import_quote(Import *im, const char *name) {
   enum { SHOWN = 80 };
-  char text[4 * SHOWN + 4], *out = text;
-  int n = 0;
-  for (; name[n] && n < SHOWN; n++) {
-    unsigned char c = (unsigned char)name[n];
-    if (c < 0x20 || c == 0x7f)
-      out += sprintf(out, "\\x%02x", c);
-    else
-      *out++ = (char)c;
-  }
-  strcpy(out, name[n] ? "..." : "");
-  return arena_strdup(im->arena, text, strlen(text));
+  return strlen(name) <= SHOWN ? name : arena_printf(im->arena, "%.*s...", SHOWN, name);
 }
 
 void import_error(Import *im, const char *kind, const char *name, DiagCode code, const char *fmt,
@@ -47,18 +39,11 @@ SrcLoc import_loc(const Import *im, const char *layer) {
 
 /* ---- names ---- */
 
-static bool is_printable(const char *name) {
-  for (; *name; name++)
-    if ((unsigned char)*name < 0x20 || *name == 0x7f)
-      return false;
-  return true;
-}
-
 bool import_define(Import *im, const char *kind, const char *name, Value *value) {
   size_t length = strlen(name);
   const char *wrong = !length                      ? "is empty"
                       : length > MAX_NAME          ? "is longer than 255 bytes"
-                      : !is_printable(name)        ? "holds a control character"
+                      : !text_is_printable(name)   ? "holds a control character or is no UTF-8"
                       : names_get(im->names, name) ? "is defined twice"
                                                    : NULL;
   if (wrong)
@@ -180,9 +165,16 @@ static void arena_keep(void *arena, void *pointer) {
 /* protobuf-c leaves a missing string at its empty default, so no pointer of a string is NULL. */
 static const Ampcc__ModelDef *unpack(Import *im, const uint8_t *bytes, size_t size) {
   ProtobufCAllocator allocator = {arena_take, arena_keep, im->arena};
-  Ampcc__ModelDef *model = ampcc__model_def__unpack(&allocator, size, bytes);
-  if (!model)
-    import_error(im, NULL, NULL, DIAG_PROTOBUF, "this is no ModelDef in protobuf's binary form");
+  size_t at = 0;
+  const char *wrong = size ? wire_check(&ampcc__model_def__descriptor, bytes, size, &at) : NULL;
+  Ampcc__ModelDef *model =
+      size && !wrong ? ampcc__model_def__unpack(&allocator, size, bytes) : NULL;
+  if (!size)
+    import_error(im, NULL, NULL, DIAG_PROTOBUF, "the file is empty: it holds no model");
+  else if (!model)
+    import_error(im, NULL, NULL, DIAG_PROTOBUF,
+                 "this is no ModelDef in protobuf's binary form: %s (byte %zu)",
+                 wrong ? wrong : "a field is of another kind than it should be", at);
   else if (model->version != MODEL_VERSION)
     import_error(im, NULL, NULL, DIAG_MODEL_VERSION,
                  "the model has version %u, this ampcc reads version %d", model->version,

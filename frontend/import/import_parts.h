@@ -27,7 +27,7 @@ void import_error(Import *im, const char *kind, const char *name, DiagCode code,
 bool import_define(Import *im, const char *kind, const char *name, Value *value);
 /* Looks up; NULL after reporting an unknown name, &import_poison for one that was refused. */
 Value *import_find(Import *im, const char *kind, const char *user, const char *name);
-/* A name from the model as it may appear in a message: control bytes escaped, cut if long. */
+/* A name from the model as it may appear in a message: cut if it is long. */
 const char *import_quote(Import *im, const char *name);
 /* Dims and dtype within the limits of ir/ir.h; reports if not. */
 bool import_type(Import *im, const char *kind, const char *name, const char *dtype, size_t rank,

@@ -58,10 +58,7 @@ char *text_read(Arena *arena, const char *path, Diag *diag) {
   bool ok = in && read_all(arena, path, in, MAX_TEXT, &bytes, diag);
   if (in)
     fclose(in);
-  if (ok && memchr(bytes.at, '\0', (size_t)bytes.len)) {
-    diag_error(diag, (SrcLoc){.file = path}, DIAG_FILE, "this is no text: a byte of it is 0");
-    return NULL;
-  }
+  ok = ok && diag_check_text(diag, path, (const char *)bytes.at, (size_t)bytes.len, DIAG_FILE);
   return ok ? (char *)bytes.at : NULL;
 }
 
@@ -170,19 +167,17 @@ static bool override_graph(Module *module, const char *file, Overrides overrides
 static Module *read_amp(Arena *arena, const char *file, const char *text, size_t size,
                         Overrides overrides, Diag *diag) {
   diag->source = text;
-  if (strlen(text) != size) {
-    diag_error(diag, (SrcLoc){.file = file}, DIAG_SYNTAX, "the text holds a NUL byte");
+  if (!diag_check_text(diag, file, text, size, DIAG_SYNTAX))
     return NULL;
-  }
   Module *module = module_parse(arena, file, text, diag);
   return module && override_graph(module, file, overrides, diag) ? module : NULL;
 }
 
-static Module *read_pbtxt(Arena *arena, const char *file, const char *text, Overrides overrides,
-                          Diag *diag) {
+static Module *read_pbtxt(Arena *arena, const char *file, const char *text, size_t size,
+                          Overrides overrides, Diag *diag) {
   Bytes wire;
   diag->source = text;
-  if (!pbtext_read(arena, file, text, &ampcc__model_def__descriptor, &wire, diag))
+  if (!pbtext_read(arena, file, text, size, &ampcc__model_def__descriptor, &wire, diag))
     return NULL;
   return import_bytes(arena, file, wire.at, (size_t)wire.len, overrides, diag);
 }
@@ -198,7 +193,7 @@ Module *model_read(Arena *arena, const char *file, ModelForm form, const char *b
   case MODEL_AMP:
     return read_amp(arena, file, bytes, size, overrides, diag);
   case MODEL_PBTXT:
-    return read_pbtxt(arena, file, bytes, overrides, diag);
+    return read_pbtxt(arena, file, bytes, size, overrides, diag);
   case MODEL_PB:
     break;
   }

@@ -20,9 +20,9 @@ typedef struct Bytes {
 void pbtext_print(const ProtobufCMessage *message, FILE *out);
 
 /* pbtext_read.c: text -> the binary form, so that protobuf-c's own unpack builds the structs and
- * there is one way in. `text` ends in NUL. False after reporting at least one error, with its line.
- */
-bool pbtext_read(Arena *arena, const char *file, const char *text,
+ * there is one way in. `text[size]` is NUL. False after reporting at least one error, with its
+ * line. */
+bool pbtext_read(Arena *arena, const char *file, const char *text, size_t size,
                  const ProtobufCMessageDescriptor *type, Bytes *out, Diag *diag);
 
 #endif

@@ -87,29 +87,58 @@ static void word_skip(Reader *r, const char *word) {
 
 /* ---- strings ---- */
 
-static int hex_digit(char c) {
-  return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
+/* Up to `most` digits of the base; how many there were. */
+static int digits_read(Reader *r, int base, int most, uint32_t *value) {
+  int n = 0;
+  for (*value = 0; n < most && isxdigit((unsigned char)*r->at); n++, r->at++) {
+    int digit = isdigit((unsigned char)*r->at) ? *r->at - '0' : tolower(*r->at) - 'a' + 10;
+    if (digit >= base)
+      break;
+    *value = (uint32_t)base * *value + (uint32_t)digit;
+  }
+  return n;
 }
 
-/* After the backslash. */
-static uint8_t escape_read(Reader *r) {
-  static const char from[] = "abfnrtv", to[] = "\a\b\f\n\r\t\v";
-  char c = *r->at++;
-  const char *simple = strchr(from, c);
-  if (simple)
-    return (uint8_t)to[simple - from];
-  int value = 0;
-  if (c == 'x' && isxdigit((unsigned char)*r->at)) {
-    for (int i = 0; i < 2 && isxdigit((unsigned char)*r->at); i++)
-      value = 16 * value + hex_digit(*r->at++);
-    return (uint8_t)value;
+static void put_byte(Reader *r, Bytes *out, uint32_t byte) {
+  arena_push(r->arena, out->at, out->len, out->cap, (uint8_t)byte);
+}
+
+static void put_utf8(Reader *r, Bytes *out, uint32_t code) {
+  int behind = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  static const uint8_t lead[] = {0, 0xc0, 0xe0, 0xf0};
+  put_byte(r, out, lead[behind] | code >> 6 * behind);
+  while (behind-- > 0)
+    put_byte(r, out, 0x80 | (code >> 6 * behind & 0x3f));
+}
+
+/* What stands behind a backslash: a letter, one to three octal digits, x and one or two hexadecimal
+ * ones, u and four or U and eight, which name a character. */
+static bool escape_read(Reader *r, Bytes *out) {
+  static const char from[] = "abfnrtv\\'\"?", to[] = "\a\b\f\n\r\t\v\\'\"?";
+  const char *start = r->at, *simple = strchr(from, *start);
+  uint32_t code;
+  if (simple) {
+    r->at++;
+    put_byte(r, out, (uint8_t)to[simple - from]);
+    return true;
   }
-  if (c < '0' || c > '7')
-    return (uint8_t)c;
-  value = c - '0';
-  for (int i = 0; i < 2 && *r->at >= '0' && *r->at <= '7'; i++)
-    value = 8 * value + (*r->at++ - '0');
-  return (uint8_t)value;
+  if (digits_read(r, 8, 3, &code) > 0 && code <= 0xff) {
+    put_byte(r, out, code);
+    return true;
+  }
+  r->at = start + 1;
+  int n = *start == 'x' ? 2 : *start == 'u' ? 4 : *start == 'U' ? 8 : 0;
+  int got = digits_read(r, 16, n, &code);
+  if (n == 2 && got > 0) {
+    put_byte(r, out, code);
+    return true;
+  }
+  if (n > 2 && got == n && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff)) {
+    put_utf8(r, out, code);
+    return true;
+  }
+  r->at = start - 1;
+  return fail(r, "this is no escape of a string");
 }
 
 /* One or more quoted strings in a row: they are one. */
@@ -122,10 +151,11 @@ static bool string_read(Reader *r, Bytes *out) {
     while (*r->at != quote) {
       if (!*r->at || *r->at == '\n' || (*r->at == '\\' && !r->at[1]))
         return fail(r, "the string does not end on its line");
-      uint8_t c = (uint8_t)*r->at++;
-      if (c == '\\')
-        c = escape_read(r);
-      arena_push(r->arena, out->at, out->len, out->cap, c);
+      char c = *r->at++;
+      if (c != '\\')
+        put_byte(r, out, (uint8_t)c);
+      else if (!escape_read(r, out))
+        return false;
     }
     r->at++;
     skip_space(r);
@@ -354,7 +384,7 @@ static bool message_read(Reader *r, const ProtobufCMessageDescriptor *type, char
   }
 }
 
-bool pbtext_read(Arena *arena, const char *file, const char *text,
+bool pbtext_read(Arena *arena, const char *file, const char *text, size_t size,
                  const ProtobufCMessageDescriptor *type, Bytes *out, Diag *diag) {
   Reader reader = {.arena = arena,
                    .diag = diag,
@@ -364,5 +394,6 @@ bool pbtext_read(Arena *arena, const char *file, const char *text,
                    .line = 1,
                    .line_start = text};
   *out = (Bytes){0};
-  return message_read(&reader, type, '\0', out);
+  return diag_check_text(diag, file, text, size, DIAG_PROTOBUF) &&
+         message_read(&reader, type, '\0', out);
 }

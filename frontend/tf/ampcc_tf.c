@@ -167,14 +167,16 @@ static int run(Compat *c) {
 }
 
 static int rewrite(Arena *arena, const TfOptions *options) {
-  Diag diag = {.out = stderr, .warn = options->warn, .quiet = options->text[TF_OPT_quiet] != NULL};
+  Diag diag = {.out = stderr,
+               .warn = options->warn,
+               .quiet = options->text[TF_OPT_quiet] != NULL,
+               .all_errors = options->text[TF_OPT_all_errors] != NULL};
   const char *file = strcmp(options->model, "-") ? options->model : "<stdin>";
   Compat compat = {.arena = arena, .options = options, .file = file, .diag = &diag};
   if (!tf_settings_read(arena, options, &compat.settings, &diag))
     return EXIT_USAGE;
   int status = diag.n_errors ? EXIT_INPUT : run(&compat);
-  if (diag.n_errors > 1)
-    fprintf(stderr, "%d errors\n", diag.n_errors);
+  diag_finish(&diag);
   return status;
 }
 

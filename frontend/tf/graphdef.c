@@ -7,7 +7,8 @@ bool tf_graphdef_bytes(Arena *arena, const char *file, Bytes bytes, bool text, B
   const ProtobufCMessageDescriptor *type = &tensorflow__graph_def__descriptor;
   size_t at;
   diag->source = text ? (const char *)bytes.at : NULL;
-  if (text && !pbtext_read(arena, file, (const char *)bytes.at, type, &bytes, diag))
+  if (text &&
+      !pbtext_read(arena, file, (const char *)bytes.at, (size_t)bytes.len, type, &bytes, diag))
     return false;
   const char *wrong = wire_check(type, bytes.at, (size_t)bytes.len, &at);
   if (wrong)

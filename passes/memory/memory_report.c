@@ -1,5 +1,6 @@
 #include "passes/memory/memory_report.h"
 
+#include "ir/base/text.h"
 #include "passes/memory/pack.h"
 
 #include <inttypes.h>
@@ -107,8 +108,10 @@ static void print_state(const Module *module, FILE *out) {
 }
 
 /* The arena is shared by the graphs: the largest decides. */
-void memory_report(const Module *module, FILE *out) {
+void memory_report(const Module *module, FILE *to) {
   Arena *arena = arena_new();
+  TextDraft draft;
+  FILE *out = text_draft(&draft);
   int64_t most = 0;
   for (int g = 0; g < module->n_graphs; g++) {
     print_graph(module->graph[g], arena, out);
@@ -118,5 +121,6 @@ void memory_report(const Module *module, FILE *out) {
   print_state(module, out);
   fprintf(out, "memory: %" PRId64 " bytes = arena %" PRId64 " + state %" PRId64 "\n",
           most + module->state_bytes, most, module->state_bytes);
+  text_finish(&draft, to);
   arena_free(arena);
 }

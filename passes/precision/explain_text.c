@@ -1,38 +1,12 @@
 /* The reports about precision for people. */
 #include "ir/base/nearest.h"
+#include "ir/base/text.h"
 #include "passes/precision/explain.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- onto a terminal ---- */
-
-/* Names come from strangers' models: reports are written to memory first, and their control
- * characters come out visible. */
-typedef struct Draft {
-  FILE *file;
-  char *text;
-  size_t size;
-} Draft;
-
-static FILE *draft_open(Draft *draft) {
-  *draft = (Draft){.text = NULL};
-  draft->file = open_memstream(&draft->text, &draft->size);
-  CHECK(draft->file, "out of memory");
-  return draft->file;
-}
-
-static void draft_close(Draft *draft, FILE *out) {
-  fclose(draft->file);
-  for (const char *c = draft->text; *c; c++)
-    if (((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f)
-      fprintf(out, "\\x%02x", (unsigned char)*c);
-    else
-      fputc(*c, out);
-  free(draft->text);
-}
 
 /* ---- one line per op ---- */
 
@@ -44,8 +18,8 @@ static void print_line(const Explanation *e, FILE *out) {
 static void each_op(const Graph *graph, FILE *to, bool with_casts) {
   Arena *arena = arena_new();
   Explanation e;
-  Draft draft;
-  FILE *out = draft_open(&draft);
+  TextDraft draft;
+  FILE *out = text_draft(&draft);
   for (int i = 0; i < graph->n_nodes; i++) {
     if (!explain_node(arena, graph, graph->node[i], &e))
       continue;
@@ -57,7 +31,7 @@ static void each_op(const Graph *graph, FILE *to, bool with_casts) {
       fprintf(out, "; cast to %s folded (%s)", e.fold[f].to, e.fold[f].class);
     fputc('\n', out);
   }
-  draft_close(&draft, to);
+  text_finish(&draft, to);
   arena_free(arena);
 }
 
@@ -146,15 +120,15 @@ static bool is_named(const Node *node, const char *pattern) {
 static int explain_named(const Graph *graph, const char *pattern, FILE *to) {
   Arena *arena = arena_new();
   Explanation e;
-  Draft draft;
-  FILE *out = draft_open(&draft);
+  TextDraft draft;
+  FILE *out = text_draft(&draft);
   int n = 0;
   for (int i = 0; i < graph->n_nodes; i++)
     if (is_named(graph->node[i], pattern) && explain_node(arena, graph, graph->node[i], &e)) {
       print_in_full(&e, out);
       n++;
     }
-  draft_close(&draft, to);
+  text_finish(&draft, to);
   arena_free(arena);
   return n;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check.py AMPCC AMPCC_ZOO: the command lines of both: exit status, messages, forms of models."""
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -71,9 +72,63 @@ def bad_input():
     fails(1, "error[E201]: this is no ModelDef", "-", stdin=b"\x07\xff\x00garbage")
     fails(1, "error[E201]", "-", stdin=b"just words")
     fails(1, "error[E201]", "cut.pb")
-    fails(1, "error[E202]", "-")
+    fails(1, "<stdin>: error[E201]: the file is empty", "-")
+    fails(1, "<stdin>: error[E202]: the model has version 7", "-", stdin=b"version: 7")
     fails(1, "error[E101]", "-", stdin=b"graph @x stage model {")
     fails(1, "needs every pass up to plan-memory", "mlp.pb", "--emit=c", "--skip=plan-memory,check-plan")
+
+
+def is_printable(text):
+    """No byte of it can steer a terminal."""
+    return all(c == "\n" or c.isprintable() for c in text.decode())
+
+
+def store(name, data):
+    with open(name, "wb") as out:
+        out.write(data)
+
+
+def foreign_text():
+    """Bytes that are no text, names that steer terminals: every diagnostic and report is printable, with its place."""
+    whole = open("mlp.pbtxt", "rb").read()
+    line = whole.count(b"\n") + 1
+    fails(1, "<stdin>:%d:1: error[E201]: a NUL byte" % line, "-", "--passes=", stdin=whole + b"\0")
+    store("odd.amp", b"// no\nmodel\0")
+    fails(1, "odd.amp:2:6: error[E101]: a NUL byte", "odd.amp")
+    store("odd.amp", b'graph @train stage model {\n  %"caf\xe9" = input {name="x"} : f32[4]\n}\n')
+    fails(1, "odd.amp:2:4: error[E101]: expected a string in UTF-8", "odd.amp")
+    for name, as_text in ((b"\x1b[31mred", "\\x1b[31mred"), (b"a\xc2\x9b31mb", "a\\xc2\\x9b31mb"),
+                          ("\u202eevil".encode(), "\\xe2\\x80\\xaeevil"), ("prüfung".encode(), "prüfung")):
+        graph = b'graph @train stage model {\n  %"' + name + b'" = relu %nope : f32[4]\n}\n'
+        store("odd.amp", graph)
+        done = subprocess.run([AMPCC, "odd.amp"], capture_output=True)
+        expect("a name in a message: %s" % as_text, done.returncode == 1 and is_printable(done.stderr) and
+               as_text in done.stderr.decode(), done.stderr)
+        caret = done.stderr.decode().splitlines()[1:3]
+        expect("the caret stands below %nope", caret[0][caret[1].index("^"):].startswith("%nope"), caret)
+        graph = open("mlp.amp", "rb").read().replace(b"%relu1", b'%"' + name + b'"').replace(b'loc "fc1"', b'loc "' + name + b'"')
+        store("odd.amp", graph)
+        for report in ("--print-memory-plan", "--print-precision", "--explain-precision", "--print-traffic"):
+            done = subprocess.run([AMPCC, "odd.amp", "--dtype=bf16", "--target=cpu", "--emit=ir", "-o", "out.amp", report],
+                                  capture_output=True)
+            expect("a name in %s: %s" % (report, as_text), done.returncode == 0 and is_printable(done.stdout) and
+                   is_printable(done.stderr), done)
+    done = subprocess.run([AMPCC, "odd.amp", "--target=cpu", "-o", "odd", "--certify"], capture_output=True)
+    expect("a name in --certify", done.returncode == 0 and "prüfung" in done.stdout.decode(), done)
+
+
+def many_errors():
+    """A screenful at most, then they are only counted."""
+    def model(n, name=b"n"):
+        return b"version: 1" + b"".join(b' node { op: "zz" output: "%s%d" }' % (name, i) for i in range(n))
+    for n, most in ((17, "20 errors"), (18, "and 1 more error;"), (400, "and 383 more errors;")):
+        status, out, err = run(AMPCC, "-", stdin=model(n)) # and input, input, loss
+        lines = err.splitlines()
+        expect("%d errors are counted" % n, status == 1 and most in lines[-1] and len(lines) <= 21, lines)
+    status, out, err = run(AMPCC, "-", "--all-errors", stdin=model(400))
+    expect("--all-errors", err.splitlines()[-1] == "403 errors" and err.count("error[") == 403, err[-200:])
+    err = run(AMPCC, "-", stdin=model(400, b"\\001" * 60))[2]
+    expect("no flood", len(err) < 4096, len(err))
 
 
 def tuning_files():
@@ -122,6 +177,8 @@ def main():
         targets()
         bad_input()
         tuning_files()
+        foreign_text()
+        many_errors()
         forms()
         os.chdir("/")
     print("%d failed" % len(failed))

@@ -75,7 +75,7 @@ REFUSED = {
     "least": "loss_scale_value must be at least 1.",
     "word": "--fp16-implementation takes graph_rewrite|casting|policy, not `Casting`",
 }
-WARNING = ("warning: the fixed loss scale %s has no finite test, as in TensorFlow: gradients that overflow spoil the "
+WARNING = ("<stdin>: warning: the fixed loss scale %s has no finite test, as in TensorFlow: gradients that overflow spoil the "
            "parameters [-Wloss-scale]\n")
 
 # Settings of the dynamic scale: what the graph then says, or the message.

@@ -165,7 +165,7 @@ def overridden():
           "-o", "out.amp", rules("op add low"))
     fails(1, "nope.txt: error[E208]: cannot be opened", *FP16, "--precision-file=nope.txt")
     fails(1, ": error[E208]: cannot be read", *FP16, "--precision-file=.")
-    fails(1, "rules.txt: error[E208]: this is no text", *FP16, rules("op add low\0"))
+    fails(1, "rules.txt:1:11: error[E208]: a NUL byte: this is no text", *FP16, rules("op add low\0"))
     fails(1, "rules.txt: error[E117]: the file is larger than 1 MiB", *FP16, rules("#" * (1 << 20)))
     fails(1, "-: error[E208]: cannot be opened", *FP16, "--precision-file=-")
 

@@ -111,7 +111,7 @@ def ampcc_says():
         ("-", GOOD, 1, "<stdin>: error[E201]: this is a TensorFlow GraphDef: ampcc-tf rewrites it"),
         ("-", TEXT, 1, "<stdin>: error[E201]: this is a TensorFlow GraphDef"),
         ("-", b"# by hand\nnode: {\n  # x\n  name : 'x' }", 1, "this is a TensorFlow GraphDef"),
-        ("-", b"node { op: 'relu' }", 1, "E202"), ("-", b"\n", 1, "E202"), ("-", b"\x0a\x02\x08\x01", 1, "no ModelDef"),
+        ("-", b"node { op: 'relu' }", 1, "E202"), ("-", b"\n", 1, "E201]: the file is empty"), ("-", b"\x0a\x02\x08\x01", 1, "no ModelDef"),
         ("- --tf_amp_report=json", GOOD, 2, "--tf-amp-report is an option of ampcc-tf, which rewrites TensorFlow's GraphDefs"),
         ("- --amp-level=UNSAFE_FORCE_ALL", GOOD, 2, "--amp-level is an option of ampcc-tf"),
         ("- --emit=graphdef", GOOD, 2, "--emit=graphdef is an option of ampcc-tf"),
@@ -153,7 +153,7 @@ def lists():
             ("allowlist-remove MatMul", 1, ":1:1: error[E224]: expected `KEY = VALUE`"),
             ("\nwhitelist-remove = MatMul", 1, ":2:1: error[E224]: no setting has this name"),
             ("level = ALL", 1, ":1:1: error[E224]: the setting has no such value"),
-            ("min-graph-nodes = 1\n\0", 1, "error[E208]: this is no text"),
+            ("min-graph-nodes = 1\n\0", 1, ":2:1: error[E208]: a NUL byte: this is no text"),
         ]:
             file.write_text(text)
             expect(status, want, GOOD, "--amp-lists=%s" % file)

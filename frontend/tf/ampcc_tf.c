@@ -2,6 +2,7 @@
  * a report of that. */
 #include "frontend/import/load.h"
 #include "frontend/tf/graphdef.h"
+#include "frontend/tf/names.h"
 #include "frontend/tf/pass.h"
 #include "frontend/tf/report.h"
 #include "ir/base/exit.h"
@@ -55,19 +56,23 @@ static bool check_fetches(Compat *c) {
 
 /* ---- what the user should know ---- */
 
-/* Each op that the table does not hold, once; functions and their ops are legal and said to be
- * kept. */
+/* Each op that the table does not hold, once; the first few by name. Functions and their ops are
+ * legal and said to be kept. */
 static void note_ops(const Compat *c) {
+  enum { MOST_NAMED = 8 };
   const TfGraph *graph = c->graph;
+  TfNames *said = tf_names_new(c->arena);
+  int n = 0;
   for (int i = 0; i < graph->n_nodes; i++) {
-    const char *op = graph->node[i].def->op;
-    bool said = graph->node[i].op != NULL;
-    for (int k = 0; k < i && !said; k++)
-      said = !graph->node[k].op && !strcmp(graph->node[k].def->op, op);
-    if (!said)
-      diag_note(c->diag, here(c), "op `%s` (node `%s`) is not in the table: left as it is", op,
-                graph->node[i].def->name);
+    const Tensorflow__NodeDef *def = graph->node[i].def;
+    bool fresh = !graph->node[i].op && tf_names_put(said, def->op, i);
+    if (fresh && n < MOST_NAMED)
+      diag_note(c->diag, here(c), "op `%.80s` (node `%.80s`) is not in the table: left as it is",
+                def->op, def->name);
+    n += fresh;
   }
+  if (n > MOST_NAMED)
+    diag_note(c->diag, here(c), "%d more ops are not in the table", n - MOST_NAMED);
   const Tensorflow__FunctionDefLibrary *library = graph->def->library;
   if (library && library->n_function > 0)
     diag_note(c->diag, here(c), "the bodies of %zu library functions are left as they are",

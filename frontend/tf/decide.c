@@ -78,11 +78,11 @@ static void set_vertex(const Decide *d, int v) {
                             : is_forced(d, node) ? AMP_TAKE
                                                  : AMP_FREE,
                      .f32 = tf_is_f32(d->graph, v),
-                     .reads_state = tf_reads_refvar(d->graph, node)};
+                     .reads_state = node->reads_refvar};
   set_support(d, node, out, vertex->attr);
 }
 
-static void make_problem(Decide *d) {
+static bool make_problem(Decide *d) {
   TfGraph *graph = d->graph;
   AmpProblem *p = &d->problem;
   p->n_vertices = graph->n_vertices;
@@ -97,10 +97,10 @@ static void make_problem(Decide *d) {
       arena_push(graph->arena, p->edge, p->n_edges, p->cap_edges, edge);
     }
   }
-  tf_tensor_lists(graph, p);
   p->follow = d->settings->mode == TF_BF16 || d->settings->version >= TF_VERSION_FOLLOWS;
   p->follow_blind = true;
   p->force = d->settings->level == TF_UNSAFE_FORCE_ALL;
+  return tf_tensor_lists(graph, p);
 }
 
 static bool nothing_to_do(const Decide *d) {
@@ -158,7 +158,8 @@ static bool settle(Decide *d, bool *low) {
 
 bool tf_decide(TfGraph *graph, const TfSettings *settings, const TfLists *lists, TfDecision *out) {
   Decide d = {.graph = graph, .settings = settings, .lists = lists};
-  make_problem(&d);
+  if (!make_problem(&d))
+    return false;
   out->low = arena_alloc(graph->arena, (size_t)graph->n_vertices + 1);
   out->nothing = nothing_to_do(&d);
   if (out->nothing)

@@ -16,7 +16,8 @@ typedef struct TfDecision {
 bool tf_decide(TfGraph *graph, const TfSettings *settings, const TfLists *lists, TfDecision *out);
 
 /* tensor_lists.c: storage that several nodes share through handles. Sets group of the element
- * types that must be one type, pins what must stay, adds edges from writers to readers. */
-void tf_tensor_lists(const TfGraph *graph, AmpProblem *problem);
+ * types that must be one type, pins what must stay, adds edges from writers to readers. False with
+ * graph->failure set. */
+bool tf_tensor_lists(TfGraph *graph, AmpProblem *problem);
 
 #endif

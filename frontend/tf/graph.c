@@ -284,25 +284,79 @@ static void build_readers(TfGraph *graph) {
   }
 }
 
-/* ---- the whole ---- */
+/* ---- ops ---- */
 
-/* What the graph's library calls by this name. */
-static const TfOp *function_find(TfGraph *graph, const char *name) {
+/* The ops of one graph, each looked up once. */
+typedef struct Ops {
+  TfGraph *graph;
+  TfNames *functions; /* of the library */
+  TfNames *known;     /* indices into `op` */
+  const TfOp **op;
+  int n, cap;
+} Ops;
+
+static Ops ops_of(TfGraph *graph) {
+  Arena *arena = graph->arena;
+  Ops ops = {.graph = graph, .functions = tf_names_new(arena), .known = tf_names_new(arena)};
   const Tensorflow__FunctionDefLibrary *library = graph->def->library;
-  for (size_t i = 0; library && i < library->n_function; i++) {
-    const Tensorflow__OpDef *signature = library->function[i]->signature;
-    if (signature && !strcmp(signature->name, name))
-      return tf_op_of_function(graph->arena, signature);
-  }
-  return NULL;
+  for (size_t i = 0; library && i < library->n_function; i++)
+    if (library->function[i]->signature)
+      tf_names_put(ops.functions, library->function[i]->signature->name, (int)i);
+  return ops;
 }
 
+/* What the table calls by this name, else the graph's library; NULL: neither does. */
+static const TfOp *op_find(Ops *ops, const char *name) {
+  Arena *arena = ops->graph->arena;
+  int at = tf_names_get(ops->known, name, strlen(name));
+  if (at >= 0)
+    return ops->op[at];
+  const TfOp *op = tf_op_find(arena, name);
+  int function = op ? -1 : tf_names_get(ops->functions, name, strlen(name));
+  if (function >= 0)
+    op = tf_op_of_function(arena, ops->graph->def->library->function[function]->signature);
+  tf_names_put(ops->known, name, ops->n);
+  arena_push(arena, ops->op, ops->n, ops->cap, op);
+  return op;
+}
+
+/* ---- reference variables ---- */
+
+static bool is_op(const TfNode *node, const char *op) {
+  return strcmp(node->def->op, op) == 0;
+}
+
+/* An Identity reads what it stands right behind; an Enter passes on what another one reads. A ring
+ * of Enters reads nothing. */
+static void find_readers_of_variables(TfGraph *graph) {
+  enum { NEW, OPEN, NO, YES };
+  char *state = arena_alloc(graph->arena, (size_t)graph->n_nodes + 1); /* of each node */
+  for (int i = 0; i < graph->n_nodes; i++) {
+    int at = i;
+    while (state[at] == NEW && is_op(&graph->node[at], "Enter") && graph->node[at].n_in > 0) {
+      state[at] = OPEN;
+      at = graph->node[at].source[0].node;
+    }
+    const TfNode *end = &graph->node[at];
+    if (state[at] == NEW) {
+      bool identity = is_op(end, "Identity") && end->n_in > 0;
+      const TfNode *read = identity ? &graph->node[end->source[0].node] : NULL;
+      state[at] = read && (is_op(read, "Variable") || is_op(read, "VariableV2")) ? YES : NO;
+    }
+    char found = state[at] == YES ? YES : NO;
+    for (at = i; state[at] == OPEN; at = graph->node[at].source[0].node)
+      state[at] = found;
+    graph->node[i].reads_refvar = state[i] == YES;
+  }
+}
+
+/* ---- the whole ---- */
+
 bool tf_graph_build(TfGraph *graph) {
+  Ops ops = ops_of(graph);
   for (int i = 0; i < graph->n_nodes; i++) {
     TfNode *node = &graph->node[i];
-    node->op = tf_op_find(graph->arena, node->def->op);
-    if (!node->op)
-      node->op = function_find(graph, node->def->op);
+    node->op = op_find(&ops, node->def->op);
     if (!build_ports(graph, node))
       return false;
   }
@@ -310,18 +364,6 @@ bool tf_graph_build(TfGraph *graph) {
     if (!build_sources(graph, &graph->node[i]))
       return false;
   build_readers(graph);
+  find_readers_of_variables(graph);
   return true;
-}
-
-/* Enter of an Enter of a reader reads, too; a ring of them is no graph that runs. */
-bool tf_reads_refvar(const TfGraph *graph, const TfNode *node) {
-  for (int depth = 0; depth < graph->n_nodes; depth++) {
-    bool identity = !strcmp(node->def->op, "Identity"), enter = !strcmp(node->def->op, "Enter");
-    if ((!identity && !enter) || node->n_in == 0)
-      return false;
-    node = &graph->node[node->source[0].node];
-    if (identity)
-      return !strcmp(node->def->op, "Variable") || !strcmp(node->def->op, "VariableV2");
-  }
-  return false;
 }

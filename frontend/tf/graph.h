@@ -27,6 +27,8 @@ typedef struct TfNode {
   const TfOp *op;     /* NULL: not in the table, nor a library function */
   const char *old_op; /* before it was renamed; NULL: it was not */
   bool processable;
+  /* Is it an Identity or Enter that reads a reference variable? No cast may come in between. */
+  bool reads_refvar;
   int first_vertex, n_vertices;
   int *attr_vertex; /* where those of type attribute a start; of n_attrs: the fixed types' */
   int n_in, n_out;
@@ -66,8 +68,6 @@ int tf_out_vertex(const TfNode *node, int port);
 int tf_reader_vertex(const TfGraph *graph, const TfReader *reader);
 bool tf_is_f32(const TfGraph *graph, int vertex);
 int tf_low_type(const TfSettings *settings);
-/* Is it an Identity or Enter that reads a reference variable? No cast may come in between. */
-bool tf_reads_refvar(const TfGraph *graph, const TfNode *node);
 
 /* Sets `failure`; false. */
 bool tf_fail(TfGraph *graph, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -14,23 +14,19 @@ const char *tf_pass_name(const TfSettings *settings) {
   return name[settings->mode];
 }
 
-static bool is_fetched(const TfSettings *settings, const char *name) {
-  for (int i = 0; i < settings->n_fetch; i++) {
-    int port;
-    size_t length = tf_input_split(settings->fetch[i], &port);
-    if (strlen(name) == length && !memcmp(settings->fetch[i], name, length))
-      return true;
-  }
-  return false;
-}
-
 /* What is fed and what is fetched keeps its type. */
 static void mark_processable(TfGraph *graph, const TfSettings *settings) {
   for (int i = 0; i < graph->n_nodes; i++) {
     TfNode *node = &graph->node[i];
     bool fed = !strcmp(node->def->op, "Placeholder") || !strcmp(node->def->op, "PlaceholderV2");
-    node->processable = !fed && !is_fetched(settings, node->def->name) &&
-                        tf_device_fits(settings, node->def->device);
+    node->processable = !fed && tf_device_fits(settings, node->def->device);
+  }
+  for (int i = 0; i < settings->n_fetch; i++) {
+    int port;
+    size_t length = tf_input_split(settings->fetch[i], &port);
+    int fetched = tf_graph_find(graph, settings->fetch[i], length);
+    if (fetched >= 0)
+      graph->node[fetched].processable = false;
   }
 }
 

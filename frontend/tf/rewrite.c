@@ -1,5 +1,7 @@
 #include "frontend/tf/rewrite.h"
 
+#include "frontend/tf/names.h"
+
 #include <string.h>
 
 /* ---- casts ---- */
@@ -13,15 +15,27 @@ static bool is_constant_or_variable(const TfRewrite *rewrite, int node) {
   for (size_t i = 0; i < sizeof op / sizeof op[0]; i++)
     if (!strcmp(graph->def->node[node]->op, op[i]))
       return true;
-  return node < graph->n_nodes && tf_reads_refvar(graph, &graph->node[node]);
+  return node < graph->n_nodes && graph->node[node].reads_refvar;
 }
 
-static const char *cast_name(const TfRewrite *rewrite, const char *source, int port, bool to_low) {
+/* "x-0-CastToFp16-0-AutoMixedPrecision", numbered so that no node is called so. The numbers of a
+ * kind only grow: in mode CPU one port may have a cast for each of its readers. */
+static const char *cast_name(TfRewrite *rewrite, const char *source, int port, bool to_low) {
   const TfGraph *graph = rewrite->graph;
+  Arena *arena = graph->arena;
   const char *to = !to_low ? "Fp32" : rewrite->settings->mode == TF_BF16 ? "Bf16" : "Fp16";
-  for (int k = 0;; k++) {
-    const char *name =
-        arena_printf(graph->arena, "%s-%d-CastTo%s-%d-AutoMixedPrecision", source, port, to, k);
+  const char *kind = arena_printf(arena, "%s-%d-CastTo%s", source, port, to);
+  if (!rewrite->kind)
+    rewrite->kind = tf_names_new(arena);
+  int at = tf_names_get(rewrite->kind, kind, strlen(kind));
+  if (at < 0) {
+    at = rewrite->n_kinds;
+    tf_names_put(rewrite->kind, kind, at);
+    arena_push(arena, rewrite->next_number, rewrite->n_kinds, rewrite->cap_kinds, 0);
+  }
+  for (;;) {
+    int number = rewrite->next_number[at]++;
+    const char *name = arena_printf(arena, "%s-%d-AutoMixedPrecision", kind, number);
     if (tf_graph_find(graph, name, strlen(name)) < 0)
       return name;
   }

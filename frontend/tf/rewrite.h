@@ -12,6 +12,9 @@ typedef struct TfRewrite {
   bool *changed;   /* per vertex: its attribute was set to the low type */
   int n_changed;
   int n_casts_to_low; /* as TensorFlow counts them: not those of constants and variables */
+  /* The number that the next cast of a kind may have: `kind` has the kinds' names, and indices. */
+  TfNames *kind;
+  int *next_number, n_kinds, cap_kinds;
 } TfRewrite;
 
 /* False with graph->failure set; the GraphDef is half rewritten then. */

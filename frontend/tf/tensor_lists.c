@@ -9,7 +9,8 @@ typedef struct Lists {
   AmpProblem *problem;
   int *parent; /* of each vertex: the forest of union-find over handle edges */
   int *stamp;  /* of each vertex: the last reader whose walk came by */
-  int *stack;
+  int *stack;  /* of vertices, `top` of them */
+  int top, steps;
 } Lists;
 
 /* ---- kinds of nodes ---- */
@@ -122,44 +123,41 @@ static void mark_members(Lists *lists, const bool *exists, const bool *unsafe) {
 
 /* ---- from writer to reader ---- */
 
-static int visit(Lists *lists, int v, int reader, int top) {
+/* Each reader has an edge from every writer that it may read, as in TensorFlow: the product of
+ * both. Real graphs have a few of them. */
+enum { MOST_STEPS = 1 << 24 };
+
+/* Enters v unless the walk of this reader has been there. */
+static void visit(Lists *lists, int v, int reader) {
   if (lists->stamp[v] == reader + 1)
-    return top;
+    return;
   lists->stamp[v] = reader + 1;
-  lists->stack[top] = v;
-  return top + 1;
+  lists->stack[lists->top++] = v;
 }
 
-/* The inputs of the vertex's node that belong to it, backwards. */
-static int visit_inputs(Lists *lists, int v, int reader, int top) {
+/* Walks backwards over handles, from the reader's own, through nodes that may change. */
+static void connect_reader(Lists *lists, int reader) {
   const TfGraph *graph = lists->graph;
-  const TfNode *node = &graph->node[graph->vertex[v].node];
-  for (int i = 0; i < node->n_in; i++) {
-    const TfNode *source = &graph->node[node->source[i].node];
-    if (tf_in_vertex(node, i) == v && source->processable)
-      top = visit(lists, tf_out_vertex(source, node->source[i].port), reader, top);
-  }
-  return top;
-}
-
-static void connect_reader(Lists *lists, Arena *arena, int reader, AmpEdge **edge, int *n,
-                           int *cap) {
-  const TfGraph *graph = lists->graph;
+  AmpProblem *problem = lists->problem;
   const TfNode *node = &graph->node[reader];
-  int top = visit(lists, handle_vertex(graph, node), reader, 0);
-  while (top > 0) {
-    int v = lists->stack[--top];
-    const TfNode *writer = &graph->node[graph->vertex[v].node];
-    int element = element_vertex(graph, writer);
-    if (is_writer(writer->def->op) && element >= 0) {
-      AmpEdge made = {element, element_vertex(graph, node)};
-      arena_push(arena, *edge, *n, *cap, made);
+  visit(lists, handle_vertex(graph, node), reader);
+  for (; lists->top > 0 && lists->steps < MOST_STEPS; lists->steps++) {
+    int v = lists->stack[--lists->top];
+    const TfNode *at = &graph->node[graph->vertex[v].node];
+    int element = is_writer(at->def->op) ? element_vertex(graph, at) : -1;
+    if (element >= 0) {
+      AmpEdge edge = {element, element_vertex(graph, node)};
+      arena_push(graph->arena, problem->edge, problem->n_edges, problem->cap_edges, edge);
     }
-    top = visit_inputs(lists, v, reader, top);
+    for (int i = 0; i < at->n_in; i++) {
+      const TfNode *source = &graph->node[at->source[i].node];
+      if (tf_in_vertex(at, i) == v && source->processable)
+        visit(lists, tf_out_vertex(source, at->source[i].port), reader);
+    }
   }
 }
 
-void tf_tensor_lists(const TfGraph *graph, AmpProblem *problem) {
+bool tf_tensor_lists(TfGraph *graph, AmpProblem *problem) {
   size_t n = (size_t)graph->n_vertices + 1;
   Arena *arena = graph->arena;
   Lists lists = {.graph = graph, .problem = problem};
@@ -175,6 +173,11 @@ void tf_tensor_lists(const TfGraph *graph, AmpProblem *problem) {
   for (int i = 0; i < graph->n_nodes; i++) {
     int element = element_vertex(graph, &graph->node[i]);
     if (element >= 0 && is_reader(graph->node[i].def->op) && problem->vertex[element].group)
-      connect_reader(&lists, arena, i, &problem->edge, &problem->n_edges, &problem->cap_edges);
+      connect_reader(&lists, i);
   }
+  return lists.steps < MOST_STEPS ||
+         tf_fail(graph,
+                 "RESOURCE_EXHAUSTED: from the readers of TensorLists to their writers it is "
+                 "more than %d steps (a limit of ampcc-tf)",
+                 MOST_STEPS);
 }

@@ -24,7 +24,7 @@ static bool try(const char *what, dnnl_status_t status) {
   return status == dnnl_success || dnn_fail(what, status);
 }
 
-bool api_start(void) {
+bool dnn_api_start(void) {
   if (stream)
     return true;
   return try("engine", dnnl_engine_create(&engine, dnnl_cpu, 0)) &&
@@ -34,7 +34,7 @@ bool api_start(void) {
              dnnl_primitive_attr_set_scratchpad_mode(user_scratch, dnnl_scratchpad_mode_user));
 }
 
-void api_stop(void) {
+void dnn_api_stop(void) {
   if (!stream)
     return;
   dnnl_primitive_attr_destroy(user_scratch);
@@ -43,8 +43,8 @@ void api_stop(void) {
   stream = NULL;
 }
 
-bool md_make(Md *md, int rank, const dnnl_dims_t dim, dnnl_data_type_t type,
-             dnnl_format_tag_t tag) {
+bool dnn_md_make(Md *md, int rank, const dnnl_dims_t dim, dnnl_data_type_t type,
+                 dnnl_format_tag_t tag) {
 #if DNNL_VERSION_MAJOR >= 3
   return try("descriptor", dnnl_memory_desc_create_with_tag(md, rank, dim, type, tag));
 #else
@@ -52,7 +52,7 @@ bool md_make(Md *md, int rank, const dnnl_dims_t dim, dnnl_data_type_t type,
 #endif
 }
 
-bool md_of_pd(Md *md, const_dnnl_primitive_desc_t pd, dnnl_query_t what) {
+bool dnn_md_of_pd(Md *md, const_dnnl_primitive_desc_t pd, dnnl_query_t what) {
 #if DNNL_VERSION_MAJOR >= 3
   return try("descriptor", dnnl_memory_desc_clone(md, dnnl_primitive_desc_query_md(pd, what, 0)));
 #else
@@ -61,7 +61,7 @@ bool md_of_pd(Md *md, const_dnnl_primitive_desc_t pd, dnnl_query_t what) {
 #endif
 }
 
-void md_drop(Md *md) {
+void dnn_md_drop(Md *md) {
 #if DNNL_VERSION_MAJOR >= 3
   dnnl_memory_desc_destroy(*md);
   *md = NULL;
@@ -70,10 +70,10 @@ void md_drop(Md *md) {
 #endif
 }
 
-int64_t md_bytes(MdRef md) {
+int64_t dnn_md_bytes(MdRef md) {
   return (int64_t)dnnl_memory_desc_get_size(md);
 }
-bool md_same(MdRef a, MdRef b) {
+bool dnn_md_same(MdRef a, MdRef b) {
   return dnnl_memory_desc_equal(a, b);
 }
 
@@ -122,7 +122,7 @@ static dnnl_status_t conv_backward(dnnl_primitive_desc_t *pd, DnnKind kind, cons
 }
 #endif
 
-bool pd_conv(dnnl_primitive_desc_t *pd, const DnnOp *op, MdRef x, MdRef w, MdRef y) {
+bool dnn_pd_conv(dnnl_primitive_desc_t *pd, const DnnOp *op, MdRef x, MdRef w, MdRef y) {
   Window win = {.stride = {op->stride[0], op->stride[1]},
                 .before = {op->pad[0], op->pad[2]},
                 .after = {op->pad[1], op->pad[3]}};
@@ -138,20 +138,20 @@ bool pd_conv(dnnl_primitive_desc_t *pd, const DnnOp *op, MdRef x, MdRef w, MdRef
   return try("gradient of convolution", status);
 }
 
-bool pd_reorder(dnnl_primitive_desc_t *pd, MdRef from, MdRef to) {
+bool dnn_pd_reorder(dnnl_primitive_desc_t *pd, MdRef from, MdRef to) {
   return try("reorder",
              dnnl_reorder_primitive_desc_create(pd, from, engine, to, engine, user_scratch));
 }
 
-bool prim_make(dnnl_primitive_t *prim, const_dnnl_primitive_desc_t pd) {
+bool dnn_prim_make(dnnl_primitive_t *prim, const_dnnl_primitive_desc_t pd) {
   return try("code generation", dnnl_primitive_create(prim, pd));
 }
 
-bool mem_make(dnnl_memory_t *mem, MdRef md, void *at) {
+bool dnn_mem_make(dnnl_memory_t *mem, MdRef md, void *at) {
   return try("memory", dnnl_memory_create(mem, md, engine, at));
 }
 
-bool prim_run(const_dnnl_primitive_t prim, int n_args, const dnnl_exec_arg_t *arg) {
+bool dnn_prim_run(const_dnnl_primitive_t prim, int n_args, const dnnl_exec_arg_t *arg) {
   return try("execution", dnnl_primitive_execute(prim, stream, n_args, arg)) &&
          try("execution", dnnl_stream_wait(stream));
 }

@@ -19,22 +19,23 @@ typedef const dnnl_memory_desc_t *MdRef;
 #endif
 
 /* Creates engine and stream once. */
-bool api_start(void);
-void api_stop(void);
+bool dnn_api_start(void);
+void dnn_api_stop(void);
 bool dnn_fail(const char *what, dnnl_status_t status); /* always false */
 const char *dnn_reason(void);
 
-bool md_make(Md *md, int rank, const dnnl_dims_t dim, dnnl_data_type_t type, dnnl_format_tag_t tag);
-bool md_of_pd(Md *md, const_dnnl_primitive_desc_t pd, dnnl_query_t what);
-void md_drop(Md *md);
-int64_t md_bytes(MdRef md);
-bool md_same(MdRef a, MdRef b);
+bool dnn_md_make(Md *md, int rank, const dnnl_dims_t dim, dnnl_data_type_t type,
+                 dnnl_format_tag_t tag);
+bool dnn_md_of_pd(Md *md, const_dnnl_primitive_desc_t pd, dnnl_query_t what);
+void dnn_md_drop(Md *md);
+int64_t dnn_md_bytes(MdRef md);
+bool dnn_md_same(MdRef a, MdRef b);
 
 /* x, w, y: memory of activations in, filter, activations out; scratch in the caller's memory. */
-bool pd_conv(dnnl_primitive_desc_t *pd, const DnnOp *op, MdRef x, MdRef w, MdRef y);
-bool pd_reorder(dnnl_primitive_desc_t *pd, MdRef from, MdRef to);
-bool prim_make(dnnl_primitive_t *prim, const_dnnl_primitive_desc_t pd);
-bool mem_make(dnnl_memory_t *mem, MdRef md, void *at);
-bool prim_run(const_dnnl_primitive_t prim, int n_args, const dnnl_exec_arg_t *arg);
+bool dnn_pd_conv(dnnl_primitive_desc_t *pd, const DnnOp *op, MdRef x, MdRef w, MdRef y);
+bool dnn_pd_reorder(dnnl_primitive_desc_t *pd, MdRef from, MdRef to);
+bool dnn_prim_make(dnnl_primitive_t *prim, const_dnnl_primitive_desc_t pd);
+bool dnn_mem_make(dnnl_memory_t *mem, MdRef md, void *at);
+bool dnn_prim_run(const_dnnl_primitive_t prim, int n_args, const dnnl_exec_arg_t *arg);
 
 #endif

@@ -16,7 +16,7 @@ typedef struct Operand {
 } Operand;
 
 static bool is_low(const DnnOp *op) {
-  return op->dtype != AMPRT_F32 && !(op->dtype == AMPRT_BF16 && bf16_is_native());
+  return op->dtype != AMPRT_F32 && !(op->dtype == AMPRT_BF16 && dnn_bf16_is_native());
 }
 
 static dnnl_data_type_t compute_type(const DnnOp *op) {
@@ -44,8 +44,8 @@ static bool operands_make(Builder *b, const DnnOp *part, dnnl_data_type_t type,
     o->is_result = place_of[op->kind][i] == 2;
     o->when = i != 1 ? EACH : o->is_result ? LAST : FIRST;
     o->stored =
-        place_operand(b, ref[place_of[op->kind][i]], i == 1 ? 0 : o->count * stored_bytes(op));
-    if (!md_make(&o->md, 4, dim[i], type, i == 1 ? dnnl_ohwi : dnnl_nhwc))
+        dnn_place_operand(b, ref[place_of[op->kind][i]], i == 1 ? 0 : o->count * stored_bytes(op));
+    if (!dnn_md_make(&o->md, 4, dim[i], type, i == 1 ? dnnl_ohwi : dnnl_nhwc))
       return false;
   }
   return true;
@@ -59,7 +59,7 @@ static bool wanted_make(const DnnOp *part, dnnl_data_type_t type, Md want[3]) {
                               {part->n, part->k, part->ho, part->wo}};
   for (int i = 0; i < 3; i++) {
     bool any = i == 1 || part->method == DNN_BLOCK;
-    if (!md_make(&want[i], 4, dim[i], type, any ? dnnl_format_tag_any : dnnl_nhwc))
+    if (!dnn_md_make(&want[i], 4, dim[i], type, any ? dnnl_format_tag_any : dnnl_nhwc))
       return false;
   }
   return true;
@@ -69,18 +69,18 @@ static bool wanted_make(const DnnOp *part, dnnl_data_type_t type, Md want[3]) {
 static Place operand_widened(Builder *b, const Operand *o, bool low, bool *good) {
   if (!low)
     return o->stored;
-  Place wide = place_scratch(b, o->count * (int64_t)sizeof(float), 0);
+  Place wide = dnn_place_scratch(b, o->count * (int64_t)sizeof(float), 0);
   if (!o->is_result)
-    *good &= step_widen(b, o->when, o->stored, wide, o->count);
+    *good &= dnn_step_widen(b, o->when, o->stored, wide, o->count);
   return wide;
 }
 
 static Place operand_reordered(Builder *b, const Operand *o, Place wide, const Md *md, bool *good) {
-  if (md_same(md_ref(o->md), md_ref(*md)))
+  if (dnn_md_same(md_ref(o->md), md_ref(*md)))
     return wide;
-  Place place = place_scratch(b, md_bytes(md_ref(*md)), 0);
+  Place place = dnn_place_scratch(b, dnn_md_bytes(md_ref(*md)), 0);
   if (!o->is_result)
-    *good &= step_reorder(b, o->when, md_ref(o->md), wide, md_ref(*md), place);
+    *good &= dnn_step_reorder(b, o->when, md_ref(o->md), wide, md_ref(*md), place);
   return place;
 }
 
@@ -88,16 +88,16 @@ static Place operand_reordered(Builder *b, const Operand *o, Place wide, const M
 static bool result_finish(Builder *b, const Operand *o, Place wide, Place place, const Md *md,
                           bool low) {
   bool good = true;
-  if (!md_same(md_ref(o->md), md_ref(*md)))
-    good = step_reorder(b, o->when, md_ref(*md), place, md_ref(o->md), wide);
-  return good && (!low || step_round(b, o->when, wide, o->stored, o->count));
+  if (!dnn_md_same(md_ref(o->md), md_ref(*md)))
+    good = dnn_step_reorder(b, o->when, md_ref(*md), place, md_ref(o->md), wide);
+  return good && (!low || dnn_step_round(b, o->when, wide, o->stored, o->count));
 }
 
 static bool steps_make(Builder *b, const_dnnl_primitive_desc_t pd, Operand operand[3], bool low) {
   Place wide[3], place[3], total = {0};
   Md md[3];
   int result = 0;
-  bool good = conv_md(pd, b->op->kind, md);
+  bool good = dnn_conv_md(pd, b->op->kind, md);
   for (int i = 0; good && i < 3; i++) {
     wide[i] = operand_widened(b, &operand[i], low, &good);
     place[i] = operand_reordered(b, &operand[i], wide[i], &md[i], &good);
@@ -108,20 +108,20 @@ static bool steps_make(Builder *b, const_dnnl_primitive_desc_t pd, Operand opera
       result == 1 && b->plan->n_chunks > 1; /* filter gradients overwrite, chunks must add */
   if (good && summed) {
     total = place[1];
-    place[1] = place_scratch(b, md_bytes(md_ref(md[1])), 0);
+    place[1] = dnn_place_scratch(b, dnn_md_bytes(md_ref(md[1])), 0);
   }
-  good = good && step_conv(b, pd, md, place);
+  good = good && dnn_step_conv(b, pd, md, place);
   if (good && summed) {
-    good = step_sum(b, place[1], total, md_bytes(md_ref(md[1])) / (int64_t)sizeof(float));
+    good = dnn_step_sum(b, place[1], total, dnn_md_bytes(md_ref(md[1])) / (int64_t)sizeof(float));
     place[1] = total;
   }
   good = good && result_finish(b, &operand[result], wide[result], place[result], &md[result], low);
   for (int i = 0; i < 3; i++)
-    md_drop(&md[i]);
+    dnn_md_drop(&md[i]);
   return good;
 }
 
-bool build_conv(Builder *b) {
+bool dnn_build_conv(Builder *b) {
   const DnnOp *op = b->op;
   bool low = is_low(op);
   dnnl_data_type_t type = compute_type(op);
@@ -133,13 +133,13 @@ bool build_conv(Builder *b) {
   Md want[3];
   dnnl_primitive_desc_t pd;
   if (!operands_make(b, &part, type, operand) || !wanted_make(&part, type, want) ||
-      !pd_conv(&pd, &part, md_ref(want[0]), md_ref(want[1]), md_ref(want[2])))
+      !dnn_pd_conv(&pd, &part, md_ref(want[0]), md_ref(want[1]), md_ref(want[2])))
     return false;
   bool good = steps_make(b, pd, operand, low);
   dnnl_primitive_desc_destroy(pd);
   for (int i = 0; i < 3; i++) {
-    md_drop(&want[i]);
-    md_drop(&operand[i].md);
+    dnn_md_drop(&want[i]);
+    dnn_md_drop(&operand[i].md);
   }
   return good;
 }

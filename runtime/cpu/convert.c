@@ -57,12 +57,12 @@ static AVX2 __m256 f32_of_f16(__m128i x) {
       to[j] = low[j - i];                                                                          \
   }                                                                                                \
                                                                                                    \
-  void widen_##type(float *to, const uint16_t *from, int64_t count) {                              \
+  void dnn_widen_##type(float *to, const uint16_t *from, int64_t count) {                          \
     _Pragma("omp parallel for schedule(static)") for (int64_t i = 0; i < count; i += PIECE)        \
         widen_piece_##type(to + i, from + i, count - i < PIECE ? count - i : PIECE);               \
   }                                                                                                \
                                                                                                    \
-  void round_##type(uint16_t *to, const float *from, int64_t count) {                              \
+  void dnn_round_##type(uint16_t *to, const float *from, int64_t count) {                          \
     _Pragma("omp parallel for schedule(static)") for (int64_t i = 0; i < count; i += PIECE)        \
         round_piece_##type(to + i, from + i, count - i < PIECE ? count - i : PIECE);               \
   }

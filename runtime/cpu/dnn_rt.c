@@ -11,7 +11,7 @@ static int n_plans;
 static unsigned char *extra; /* for ops that need more scratch here than was planned */
 static int64_t extra_bytes;
 
-bool bf16_is_native(void) {
+bool dnn_bf16_is_native(void) {
   return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
          dnnl_cpu_isa_avx512_core_bf16;
 }
@@ -19,8 +19,8 @@ bool bf16_is_native(void) {
 static bool build(Builder *b) {
   *b->plan = (Plan){.n_chunks = 1};
   if (b->op->kind == DNN_MATMUL)
-    return build_matmul(b);
-  return b->op->method == DNN_GEMM ? build_gemm_conv(b) : build_conv(b);
+    return dnn_build_matmul(b);
+  return b->op->method == DNN_GEMM ? dnn_build_gemm_conv(b) : dnn_build_conv(b);
 }
 
 static const char *const kind_name[] = {"conv2d", "conv2d_dgrad", "conv2d_wgrad", "matmul"};
@@ -36,7 +36,7 @@ static void explain(const DnnOp *op, char *error, size_t error_size) {
 int64_t dnn_workspace(const DnnOp *op, char *error, size_t error_size) {
   Plan scratch;
   Builder b = {.op = op, .plan = &scratch, .dry = true};
-  if (api_start() && build(&b))
+  if (dnn_api_start() && build(&b))
     return b.used;
   explain(op, error, error_size);
   return -1;
@@ -103,7 +103,7 @@ void dnn_close(void) {
   plan = NULL;
   extra = NULL;
   extra_bytes = n_plans = 0;
-  api_stop();
+  dnn_api_stop();
 }
 
 void dnn_run(const AmprtRun *run, const void *op) {

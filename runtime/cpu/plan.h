@@ -49,30 +49,32 @@ typedef struct Builder {
 } Builder;
 
 /* dnn_rt_steps.c: one step each. Places of type f32 unless said. */
-Place place_scratch(Builder *b, int64_t bytes, int64_t move);
-Place place_operand(const Builder *b, DnnRef ref, int64_t move);
-bool step_widen(Builder *b, When when, Place from, Place to, int64_t count); /* from: 16 bit */
-bool step_round(Builder *b, When when, Place from, Place to, int64_t count); /* to: 16 bit */
-bool step_sum(Builder *b, Place from, Place to, int64_t count); /* to (+)= from; set in chunk 0 */
-bool step_reorder(Builder *b, When when, MdRef from, Place at, MdRef to, Place to_at);
+Place dnn_place_scratch(Builder *b, int64_t bytes, int64_t move);
+Place dnn_place_operand(const Builder *b, DnnRef ref, int64_t move);
+bool dnn_step_widen(Builder *b, When when, Place from, Place to, int64_t count); /* from: 16 bit */
+bool dnn_step_round(Builder *b, When when, Place from, Place to, int64_t count); /* to: 16 bit */
+bool dnn_step_sum(Builder *b, Place from, Place to,
+                  int64_t count); /* to (+)= from; set in chunk 0 */
+bool dnn_step_reorder(Builder *b, When when, MdRef from, Place at, MdRef to, Place to_at);
 /* Operands in the order x, w, y, or their gradients, whatever the op's kind. */
-bool conv_md(const_dnnl_primitive_desc_t pd, DnnKind kind, Md md[3]);
-bool step_conv(Builder *b, const_dnnl_primitive_desc_t pd, const Md md[3], const Place place[3]);
-bool step_product(Builder *b, Step product);
+bool dnn_conv_md(const_dnnl_primitive_desc_t pd, DnnKind kind, Md md[3]);
+bool dnn_step_conv(Builder *b, const_dnnl_primitive_desc_t pd, const Md md[3],
+                   const Place place[3]);
+bool dnn_step_product(Builder *b, Step product);
 /* Every stride-th row and column of f32 images, packed; and back, with zeros between. */
-bool step_pick(Builder *b, Place from, Place to, int64_t images);
-bool step_spread(Builder *b, Place from, Place to, int64_t images);
+bool dnn_step_pick(Builder *b, Place from, Place to, int64_t images);
+bool dnn_step_spread(Builder *b, Place from, Place to, int64_t images);
 
 /* dnn_rt_conv.c, dnn_rt_gemm.c: fill b->plan; false after dnn_fail */
-bool build_conv(Builder *b);
-bool build_gemm_conv(Builder *b);
-bool build_matmul(Builder *b);
-bool bf16_is_native(void);
+bool dnn_build_conv(Builder *b);
+bool dnn_build_gemm_conv(Builder *b);
+bool dnn_build_matmul(Builder *b);
+bool dnn_bf16_is_native(void);
 
 /* dnn_rt_convert.c, on all threads: exact, and to nearest even with NaN kept */
-void widen_f16(float *to, const uint16_t *from, int64_t count);
-void widen_bf16(float *to, const uint16_t *from, int64_t count);
-void round_f16(uint16_t *to, const float *from, int64_t count);
-void round_bf16(uint16_t *to, const float *from, int64_t count);
+void dnn_widen_f16(float *to, const uint16_t *from, int64_t count);
+void dnn_widen_bf16(float *to, const uint16_t *from, int64_t count);
+void dnn_round_f16(uint16_t *to, const float *from, int64_t count);
+void dnn_round_bf16(uint16_t *to, const float *from, int64_t count);
 
 #endif

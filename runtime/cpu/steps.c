@@ -15,13 +15,13 @@ static void dnn_die(const char *what, dnnl_status_t status) {
   _Exit(3);
 }
 
-Place place_scratch(Builder *b, int64_t bytes, int64_t move) {
+Place dnn_place_scratch(Builder *b, int64_t bytes, int64_t move) {
   Place place = {b->dry ? NULL : b->scratch + b->used, move};
   b->used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
   return place;
 }
 
-Place place_operand(const Builder *b, DnnRef ref, int64_t move) {
+Place dnn_place_operand(const Builder *b, DnnRef ref, int64_t move) {
   if (b->dry)
     return (Place){NULL, move};
   if (ref.data) /* only ever read, but oneDNN's handles are not const */
@@ -44,20 +44,20 @@ static bool step_push(Builder *b, Step step) {
 static void run_widen(const Step *step, int64_t chunk) {
   float *to = (float *)place_now(step->to, chunk);
   const uint16_t *from = (const uint16_t *)place_now(step->from, chunk);
-  (step->dtype == AMPRT_F16 ? widen_f16 : widen_bf16)(to, from, step->count);
+  (step->dtype == AMPRT_F16 ? dnn_widen_f16 : dnn_widen_bf16)(to, from, step->count);
 }
 
-bool step_widen(Builder *b, When when, Place from, Place to, int64_t count) {
+bool dnn_step_widen(Builder *b, When when, Place from, Place to, int64_t count) {
   return step_push(b, (Step){run_widen, when, .from = from, .to = to, .count = count});
 }
 
 static void run_round(const Step *step, int64_t chunk) {
   uint16_t *to = (uint16_t *)place_now(step->to, chunk);
   const float *from = (const float *)place_now(step->from, chunk);
-  (step->dtype == AMPRT_F16 ? round_f16 : round_bf16)(to, from, step->count);
+  (step->dtype == AMPRT_F16 ? dnn_round_f16 : dnn_round_bf16)(to, from, step->count);
 }
 
-bool step_round(Builder *b, When when, Place from, Place to, int64_t count) {
+bool dnn_step_round(Builder *b, When when, Place from, Place to, int64_t count) {
   return step_push(b, (Step){run_round, when, .from = from, .to = to, .count = count});
 }
 
@@ -73,7 +73,7 @@ static void run_sum(const Step *step, int64_t chunk) {
     to[i] += from[i];
 }
 
-bool step_sum(Builder *b, Place from, Place to, int64_t count) {
+bool dnn_step_sum(Builder *b, Place from, Place to, int64_t count) {
   return step_push(b, (Step){run_sum, EACH, .from = from, .to = to, .count = count});
 }
 
@@ -90,7 +90,7 @@ static void run_pick(const Step *step, int64_t chunk) {
                (size_t)op->c * sizeof *to);
 }
 
-bool step_pick(Builder *b, Place from, Place to, int64_t images) {
+bool dnn_step_pick(Builder *b, Place from, Place to, int64_t images) {
   return step_push(b, (Step){run_pick, EACH, .from = from, .to = to, .count = images, .op = b->op});
 }
 
@@ -114,7 +114,7 @@ static void run_spread(const Step *step, int64_t chunk) {
     }
 }
 
-bool step_spread(Builder *b, Place from, Place to, int64_t images) {
+bool dnn_step_spread(Builder *b, Place from, Place to, int64_t images) {
   return step_push(b,
                    (Step){run_spread, EACH, .from = from, .to = to, .count = images, .op = b->op});
 }
@@ -136,7 +136,7 @@ static void run_product(const Step *step, int64_t chunk) {
     dnn_die("matrix product", status);
 }
 
-bool step_product(Builder *b, Step product) {
+bool dnn_step_product(Builder *b, Step product) {
   product.run = run_product;
   return step_push(b, product);
 }
@@ -146,35 +146,36 @@ static void run_primitive(const Step *step, int64_t chunk) {
   for (int i = 0; i < step->n_args; i++)
     if (step->place[i].move)
       dnnl_memory_set_data_handle(step->arg[i].memory, place_now(step->place[i], chunk));
-  if (!prim_run(step->prim, step->n_args, step->arg))
+  if (!dnn_prim_run(step->prim, step->n_args, step->arg))
     dnn_die(NULL, 0);
 }
 
 static bool step_arg(Step *step, int arg, MdRef md, Place place) {
   step->place[step->n_args] = place;
   step->arg[step->n_args].arg = arg;
-  return mem_make(&step->arg[step->n_args++].memory, md, place.at);
+  return dnn_mem_make(&step->arg[step->n_args++].memory, md, place.at);
 }
 
 static bool step_scratchpad(Builder *b, Step *step, const_dnnl_primitive_desc_t pd) {
   Md md;
-  if (!md_of_pd(&md, pd, dnnl_query_scratchpad_md))
+  if (!dnn_md_of_pd(&md, pd, dnnl_query_scratchpad_md))
     return false;
-  int64_t bytes = md_bytes(md_ref(md));
-  Place place = place_scratch(b, bytes, 0);
+  int64_t bytes = dnn_md_bytes(md_ref(md));
+  Place place = dnn_place_scratch(b, bytes, 0);
   bool good = !bytes || b->dry || step_arg(step, DNNL_ARG_SCRATCHPAD, md_ref(md), place);
-  md_drop(&md);
+  dnn_md_drop(&md);
   return good;
 }
 
-bool step_reorder(Builder *b, When when, MdRef from, Place at, MdRef to, Place to_at) {
+bool dnn_step_reorder(Builder *b, When when, MdRef from, Place at, MdRef to, Place to_at) {
   Step step = {run_primitive, when};
   dnnl_primitive_desc_t pd;
-  if (!pd_reorder(&pd, from, to))
+  if (!dnn_pd_reorder(&pd, from, to))
     return false;
-  bool good = step_scratchpad(b, &step, pd) &&
-              (b->dry || (prim_make(&step.prim, pd) && step_arg(&step, DNNL_ARG_FROM, from, at) &&
-                          step_arg(&step, DNNL_ARG_TO, to, to_at)));
+  bool good =
+      step_scratchpad(b, &step, pd) &&
+      (b->dry || (dnn_prim_make(&step.prim, pd) && step_arg(&step, DNNL_ARG_FROM, from, at) &&
+                  step_arg(&step, DNNL_ARG_TO, to, to_at)));
   dnnl_primitive_desc_destroy(pd);
   return good && step_push(b, step);
 }
@@ -196,19 +197,20 @@ static const ConvArg conv_arg[][3] = {
                    {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md}},
 };
 
-bool conv_md(const_dnnl_primitive_desc_t pd, DnnKind kind, Md md[3]) {
+bool dnn_conv_md(const_dnnl_primitive_desc_t pd, DnnKind kind, Md md[3]) {
   for (int i = 0; i < 3; i++)
-    if (!md_of_pd(&md[i], pd, conv_arg[kind][i].query))
+    if (!dnn_md_of_pd(&md[i], pd, conv_arg[kind][i].query))
       return false;
   return true;
 }
 
-bool step_conv(Builder *b, const_dnnl_primitive_desc_t pd, const Md md[3], const Place place[3]) {
+bool dnn_step_conv(Builder *b, const_dnnl_primitive_desc_t pd, const Md md[3],
+                   const Place place[3]) {
   Step step = {run_primitive, EACH};
   if (!step_scratchpad(b, &step, pd))
     return false;
   if (!b->dry) {
-    if (!prim_make(&step.prim, pd))
+    if (!dnn_prim_make(&step.prim, pd))
       return false;
     for (int i = 0; i < 3; i++)
       if (!step_arg(&step, conv_arg[b->op->kind][i].arg, md_ref(md[i]), place[i]))

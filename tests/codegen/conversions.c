@@ -21,8 +21,8 @@ typedef struct Kind {
   void (*round)(uint16_t *to, const float *from, int64_t count);
 } Kind;
 
-static const Kind kinds[] = {{"f16", DT_F16, AMPRT_F16, 10, 31, widen_f16, round_f16},
-                             {"bf16", DT_BF16, AMPRT_BF16, 7, 255, widen_bf16, round_bf16}};
+static const Kind kinds[] = {{"f16", DT_F16, AMPRT_F16, 10, 31, dnn_widen_f16, dnn_round_f16},
+                             {"bf16", DT_BF16, AMPRT_BF16, 7, 255, dnn_widen_bf16, dnn_round_bf16}};
 
 static int failures;
 

@@ -111,7 +111,8 @@ static bool find_block_end(Search *s) {
   return true;
 }
 
-/* Engines store y; without another reader it has no place. */
+/* Is the result in memory? Engines that add sums store it as well, but only what has another reader
+ * is given a place. */
 static bool has_place(const Node *main) {
   return main->result[0]->n_uses > 1;
 }
@@ -143,17 +144,6 @@ static void find_wgrad(Search *s) {
   add_operand(s, s->main->result[0]);
 }
 
-/* What may stand behind a data gradient, from its result to the sums over what is stored:
- *
- *   %g = add %dgrad, %dz            // or %dz, %dgrad; may be missing
- *   %dx = relu_grad %g, %y
- *   %sum, %sum_x = bn_grad_stats %dx, %x, %mean
- *
- * with %y = affine %x, %scale, %shift made for this mask alone, or any %y in memory. */
-typedef struct Backward {
-  Node *add, *relu, *stats, *affine; /* NULL: there is none */
-} Backward;
-
 static Node *adder_of(const Search *s, const Value *value) {
   for (int i = 0; i < s->n; i++)
     if (s->among[i]->op == OP_ADD && (s->among[i]->arg[0] == value || s->among[i]->arg[1] == value))
@@ -161,74 +151,64 @@ static Node *adder_of(const Search *s, const Value *value) {
   return NULL;
 }
 
-/* The affine applies the normalisation whose gradient's sums these are; its bias is kept by those
- * who order kernels until this one has run. */
+/* Does the affine apply the normalisation whose gradient's sums these are? Its bias must be a
+ * variable: the schedule keeps that until this kernel has run. */
 static bool is_normalisation(const Node *affine, const Node *stats) {
   const Value *bias = affine_bias(affine);
   return bias && bias->node->op == OP_VARIABLE && affine->arg[0] == stats->arg[1] &&
          affine->arg[1]->node->arg[2] == stats->arg[2];
 }
 
-static bool find_backward(const Search *s, Backward *b) {
-  const Value *gradient = s->main->result[0];
-  *b = (Backward){.add = adder_of(s, gradient)};
-  if (gradient->n_uses != 1)
-    return false;
-  gradient = b->add ? b->add->result[0] : gradient;
-  b->relu = reader_of(s, gradient, OP_RELU_GRAD);
-  b->stats = b->relu ? reader_of(s, b->relu->result[0], OP_BN_GRAD_STATS) : NULL;
-  if (!b->stats || gradient->n_uses != 1)
-    return false;
-  b->affine = maker_of(s, b->relu->arg[1], OP_AFFINE);
-  return !b->affine || is_normalisation(b->affine, b->stats);
-}
-
-/* mean, invstd, scale and bias with which (x - mean) * invstd * scale + bias is the affine, or
- * nothing; and dscale is the sum of dx * (x - mean) that the graph wants, which has no invstd. */
-static void add_channels(Search *s, const Backward *b) {
-  int64_t n = s->found->op.c;
-  const Node *fold = b->affine ? b->affine->arg[1]->node : NULL;
-  add_operand(s, b->stats->arg[2]);
-  add_constant(s, n, 1);
-  if (fold) {
-    add_operand(s, fold->result[0]);
-    add_operand(s, affine_bias(b->affine));
-  } else {
-    add_constant(s, n, 0);
-    add_constant(s, n, 0);
-  }
-}
-
-static void add_backward(Search *s, const Backward *b) {
-  const Value *gradient = s->main->result[0];
-  add_operand(s, s->main->arg[0]);
-  add_operand(s, s->main->arg[1]);
-  add_operand(s, b->stats->arg[1]);
-  add_channels(s, b);
-  if (!b->affine)
-    add_operand(s, b->relu->arg[1]);
-  if (b->add)
-    add_operand(s, b->add->arg[b->add->arg[0] == gradient]);
-  add_operand(s, b->relu->result[0]);
-  add_operand(s, b->stats->result[1]);
-  add_operand(s, b->stats->result[0]);
-  for (int i = 0; i < 3; i++) /* a, b, c: the graph makes its own, with the real invstd */
-    add_scratch(s, s->found->op.c);
-  Node *const node[] = {s->main, b->add, b->affine, b->relu, b->stats};
-  for (size_t i = 0; i < sizeof node / sizeof *node; i++)
-    if (node[i])
-      add_node(s, node[i]);
-}
-
+/* What may follow a data gradient, up to the sums over what is stored:
+ *
+ *   %g = add %dgrad, %dz            // or %dz, %dgrad; may be missing
+ *   %dx = relu_grad %g, %y
+ *   %sum, %sum_x = bn_grad_stats %dx, %x, %mean
+ *
+ * with %y = affine %x, %scale, %shift made for this mask alone, or any %y in memory. */
 static void find_dgrad(Search *s) {
-  Backward b;
-  if (!find_backward(s, &b) || (!b.affine && !b.add))
+  const Value *dgrad = s->main->result[0];
+  Node *add = adder_of(s, dgrad);
+  const Value *g = add ? add->result[0] : dgrad;
+  Node *relu = reader_of(s, g, OP_RELU_GRAD);
+  Node *stats = relu ? reader_of(s, relu->result[0], OP_BN_GRAD_STATS) : NULL;
+  if (!stats || dgrad->n_uses != 1 || g->n_uses != 1)
     return;
-  ConvForm form = !b.affine ? CONV_DGRAD_BN_SHORT : b.add ? CONV_DGRAD_BN_ADD : CONV_DGRAD_BN;
+  Node *affine = maker_of(s, relu->arg[1], OP_AFFINE);
+  if (affine ? !is_normalisation(affine, stats) : !add)
+    return;
+  ConvForm form = !affine ? CONV_DGRAD_BN_SHORT : add ? CONV_DGRAD_BN_ADD : CONV_DGRAD_BN;
   if (!has_plan(s, form))
     return;
   begin(s, form);
-  add_backward(s, &b);
+  int64_t channels = s->found->op.c;
+  add_operand(s, s->main->arg[0]);
+  add_operand(s, s->main->arg[1]);
+  add_operand(s, stats->arg[1]);
+  /* mean, invstd, scale and bias, with which (x - mean) * invstd * scale + bias is the affine. With
+   * invstd = 1 the result dscale is the sum of dx * (x - mean) that the graph wants; the scale of
+   * the affine has its own invstd in it. */
+  add_operand(s, stats->arg[2]);
+  add_constant(s, channels, 1);
+  if (affine) {
+    add_operand(s, affine->arg[1]->node->result[0]);
+    add_operand(s, affine_bias(affine));
+  } else {
+    add_constant(s, channels, 0);
+    add_constant(s, channels, 0);
+    add_operand(s, relu->arg[1]);
+  }
+  if (add)
+    add_operand(s, add->arg[add->arg[0] == dgrad]);
+  add_operand(s, relu->result[0]);
+  add_operand(s, stats->result[1]);
+  add_operand(s, stats->result[0]);
+  for (int i = 0; i < 3; i++) /* a, b, c: the graph makes its own, with the real invstd */
+    add_scratch(s, channels);
+  Node *const node[] = {s->main, add, affine, relu, stats};
+  for (size_t i = 0; i < sizeof node / sizeof *node; i++)
+    if (node[i])
+      add_node(s, node[i]);
 }
 
 ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *among, int n) {

@@ -7,6 +7,10 @@
 
 enum { LAUNCH_THREADS = 256, LAUNCH_WARP = 32 }; /* AMP_THREADS, AMP_WARP of prelude.h */
 
+static inline int64_t ceiling(int64_t n, int64_t by) {
+  return (n + by - 1) / by;
+}
+
 /* Appends a launch of `function` with `blocks` blocks across and `down` down. */
 void launch_add(Emitter *emit, const Kernel *kernel, const char *function, const char *args,
                 int64_t blocks, int64_t down, LaunchList *out);

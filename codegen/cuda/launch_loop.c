@@ -34,13 +34,6 @@ void launch_loop(Emitter *emit, const Kernel *kernel, LaunchList *out) {
 
 enum { SMALL = 1 << 16 }; /* elements of a loop that is not worth a launch */
 
-static bool is_small(const Kernel *kernel) {
-  GenClass gen = op_info[kernel->node[0]->op].gen;
-  if (gen != GEN_POINT && gen != GEN_VECTOR)
-    return false;
-  return node_space(kernel->node[0]).count <= SMALL && !loop_has_channels(kernel);
-}
-
 /* All that the text of a kernel says: its types and itself. */
 static const char *whole_text(Arena *arena, const Kernel *kernel) {
   LoopPlan plan = loop_plan(arena, kernel);
@@ -50,7 +43,9 @@ static const char *whole_text(Arena *arena, const Kernel *kernel) {
 }
 
 bool launch_loop_joins(const Kernel *first, int n, const Kernel *next) {
-  if (!is_small(next))
+  GenClass gen = op_info[next->node[0]->op].gen;
+  if ((gen != GEN_POINT && gen != GEN_VECTOR) || loop_has_channels(next) ||
+      node_space(next->node[0]).count > SMALL)
     return false;
   if (n == 0)
     return true;
@@ -61,6 +56,8 @@ bool launch_loop_joins(const Kernel *first, int n, const Kernel *next) {
 }
 
 static void append(Arena *arena, Bytes *to, const void *from, size_t n) {
+  if (!n)
+    return;
   if (to->n + n > to->cap) {
     size_t cap = 2 * (to->n + n) + 1024;
     to->byte = arena_grow(arena, to->byte, to->cap, cap);
@@ -70,43 +67,37 @@ static void append(Arena *arena, Bytes *to, const void *from, size_t n) {
   to->n += n;
 }
 
-/* The struct of loop_types as bytes: every member is a multiple of 8 bytes long. */
-static void append_args(Emitter *emit, const LoopPlan *plan, const AmpSpace *space, Bytes *to) {
-  append(emit->arena, to, space, sizeof *space);
-  for (int i = 0; i < plan->n_inputs; i++) {
-    AmpRef ref = loop_input_ref(emit, &plan->input[i], "");
-    append(emit->arena, to, &ref, sizeof ref);
-  }
-  for (int o = 0; o < plan->n_outputs; o++) {
-    AmpRef ref = loop_output_ref(&plan->output[o]);
-    append(emit->arena, to, &ref, sizeof ref);
-  }
-  for (int o = 0; o < plan->n_outputs; o++) {
-    AmpRef ref = loop_go_ref(emit, &plan->output[o]);
-    append(emit->arena, to, &ref, sizeof ref);
-  }
-  for (int i = 0; i < plan->n_indices; i++)
-    append(emit->arena, to, &plan->index[i], sizeof plan->index[i]);
-  for (int i = 0; i < plan->n_numbers; i++)
-    append(emit->arena, to, &plan->number[i], sizeof plan->number[i]);
-}
-
 void launch_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out) {
-  Bytes list = {0};
+  Arena *arena = emit->arena;
+  const char *stem = arena_printf(arena, "k_%s_all", loop_stem(arena, kernel));
   const char *function = NULL, *args = args_name(emit, kernel);
+  Bytes list = {0}; /* the args of each, as bytes: all members are multiples of 8 bytes long */
   int64_t blocks = 0;
-  for (int i = 0; i < n; i++) {
-    LoopPlan plan = loop_plan(emit->arena, &kernel[i]);
-    LoopShape shape = loop_shape(&kernel[i]);
+  for (int k = 0; k < n; k++) {
+    LoopPlan plan = loop_plan(arena, &kernel[k]);
+    LoopShape shape = loop_shape(&kernel[k]);
     const char *text = cuda_loop_text(&plan, &shape, true);
-    const char *stem = arena_printf(emit->arena, "k_%s_all", loop_stem(emit->arena, kernel));
     function = function_intern(emit, stem, loop_types(&plan, "AmpSpace space"), text);
-    append_args(emit, &plan, &shape.space, &list);
+    append(arena, &list, &shape.space, sizeof shape.space);
+    for (int i = 0; i < plan.n_inputs; i++) {
+      AmpRef ref = loop_input_ref(emit, &plan.input[i], "");
+      append(arena, &list, &ref, sizeof ref);
+    }
+    for (int o = 0; o < plan.n_outputs; o++) {
+      AmpRef ref = loop_output_ref(&plan.output[o]);
+      append(arena, &list, &ref, sizeof ref);
+    }
+    for (int o = 0; o < plan.n_outputs; o++) {
+      AmpRef ref = loop_go_ref(emit, &plan.output[o]);
+      append(arena, &list, &ref, sizeof ref);
+    }
+    append(arena, &list, plan.index, (size_t)plan.n_indices * sizeof *plan.index);
+    append(arena, &list, plan.number, (size_t)plan.n_numbers * sizeof *plan.number);
     blocks = shape.blocks > blocks ? shape.blocks : blocks;
   }
   AmpMany many = {.list = {.at = constant_intern(emit, list.byte, list.n), .where = AMP_CONST},
                   .piece = ref_nowhere(),
                   .n = n};
-  fprintf(emit->tables, "static const AmpMany %s = %s;\n", args, many_text(emit->arena, &many));
+  fprintf(emit->tables, "static const AmpMany %s = %s;\n", args, many_text(arena, &many));
   launch_add(emit, kernel, function, args, blocks, n, out);
 }

@@ -2,7 +2,8 @@
 #include "codegen/cuda/launch.h"
 #include "codegen/program/emit.h"
 
-/* ROUNDS: loads of one thread. What bytes mean is 256 divisions for each block. */
+/* A thread makes at most WIDTH_MOST neighbouring values at once, ROUNDS times: each block first
+ * computes what the 256 values of a byte mean, so it should have much to do. */
 enum { WIDTH_MOST = 8, ROUNDS = 8 };
 
 const Value *cuda_pixels_port(const Graph *graph) {
@@ -12,31 +13,23 @@ const Value *cuda_pixels_port(const Graph *graph) {
   return NULL;
 }
 
-static int width_of(int64_t each) {
+Launch cuda_emit_pixels(Emitter *emit, const Value *port) {
+  Arena *arena = emit->arena;
+  int64_t images = port->type.dim[0], each = type_count(port->type) / images;
   int width = WIDTH_MOST;
   while (each % width)
     width /= 2;
-  return width;
-}
-
-static const char *function_of(Emitter *emit, const Value *port, int width) {
-  const char *call = arena_printf(emit->arena, "amp_pixels(&run, &a, %s, %d, table)",
-                                  cdtype_name(port->type.dtype), width);
-  return launch_wrap(emit, "pixels", "AmpPixels", "  AMP_SHARED(float, table, 256);\n", call);
-}
-
-Launch cuda_emit_pixels(Emitter *emit, const Value *port) {
-  int64_t images = port->type.dim[0], each = type_count(port->type) / images;
-  int width = width_of(each);
-  int64_t work = (int64_t)LAUNCH_THREADS * width * ROUNDS, parts = (each + work - 1) / work;
-  const char *args =
-      arena_printf(emit->arena, "args_%s_pixels", ident_of(emit->arena, emit->graph->name));
+  int64_t parts = ceiling(each, (int64_t)LAUNCH_THREADS * width * ROUNDS); /* blocks of an image */
+  const char *args = arena_printf(arena, "args_%s_pixels", ident_of(arena, emit->graph->name));
   fprintf(emit->tables, "static const AmpPixels %s = {.out = %s, .each = %lld, .parts = %lld};\n",
-          args, ref_text(emit->arena, ref_read(emit, port, "")), (long long)each, (long long)parts);
+          args, ref_text(arena, ref_read(emit, port, "")), (long long)each, (long long)parts);
+  const char *call = arena_printf(arena, "amp_pixels(&run, &a, %s, %d, table)",
+                                  cdtype_name(port->type.dtype), width);
   return (Launch){.kind = CUDA_KERNEL,
                   .kernel = -1,
                   .name = "pixels",
-                  .function = function_of(emit, port, width),
+                  .function = launch_wrap(emit, "pixels", "AmpPixels",
+                                          "  AMP_SHARED(float, table, 256);\n", call),
                   .args = args,
                   .grid = {images * parts, 1, 1},
                   .block = {LAUNCH_THREADS, 1, 1}};

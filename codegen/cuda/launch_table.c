@@ -15,10 +15,6 @@ static int team_of(int64_t elements) {
   return elements > LONG_ROW ? LAUNCH_THREADS : LAUNCH_WARP;
 }
 
-static int64_t ceiling(int64_t n, int64_t by) {
-  return (n + by - 1) / by;
-}
-
 void launch_row(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   TensorType x = kernel->node[0]->arg[0]->type;
   int64_t K = x.dim[x.rank - 1], rows = type_count(x) / K;
@@ -92,20 +88,16 @@ void launch_reduce(Emitter *emit, const Kernel *kernel, LaunchList *out) {
 
 /* ---- pooling ---- */
 
-static int pool_vector(const Node *node, int64_t channels) {
-  int vector = is_low(node->arg[0]->type.dtype) || is_low(node->result[0]->type.dtype) ? 8 : 4;
-  while (channels % vector)
-    vector /= 2;
-  return vector;
-}
-
 void launch_pool(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   const Node *node = kernel_main(kernel), *affine = pool_scaled(kernel);
   TensorType x = node->arg[0]->type, y = node->result[0]->type;
   const Value *index = node->op == OP_MAX_POOL        ? node->result[1]
                        : node->op == OP_MAX_POOL_GRAD ? node->arg[1]
                                                       : NULL;
-  int vector = pool_vector(node, y.dim[3]);
+  int vector =
+      is_low(x.dtype) || is_low(y.dtype) ? 8 : 4; /* channels that a thread handles at once */
+  while (y.dim[3] % vector)
+    vector /= 2;
   bool wide = type_count(x) > INT32_MAX || type_count(y) > INT32_MAX;
   KernelCall call;
   pool_emit(emit, kernel, &call);

@@ -1,16 +1,16 @@
 /* How the threads of a loop kernel share its elements. */
+#include "codegen/cuda/launch.h"
 #include "codegen/cuda/loop_text.h"
 
 enum {
-  THREADS = 256,
-  WARP = 32,          /* AMP_THREADS, AMP_WARP of prelude.h */
   TAIL_CHANNELS = 8,  /* AMP_COLUMNS of text/cuda/sum.h */
-  MANY_BLOCKS = 1024, /* some for each multiprocessor of the largest device */
-  LONG = 4            /* elements, or rows, that a thread goes through where there are many */
+  MANY_BLOCKS = 1024, /* several for each multiprocessor of the largest device */
+  LONG = 4            /* groups of elements, or rows, of a thread where there are many */
 };
 
-/* The widest load that the types allow, so long as it divides what it must. Vectors over the
- * channels are few elements and much code. */
+/* How many elements a thread handles at once: as many as one load of 16 bytes brings of the
+ * narrowest type, if that divides the elements, and the channels where they matter. Vectors over
+ * the channels are few elements and much code, so those go one at a time. */
 static int vector_of(const Kernel *kernel, int64_t total, int64_t channels) {
   int vector = 4;
   for (int i = 0; i < kernel->n_nodes; i++) {
@@ -30,10 +30,6 @@ static int vector_of(const Kernel *kernel, int64_t total, int64_t channels) {
   return vector;
 }
 
-static int64_t ceiling(int64_t n, int64_t by) {
-  return (n + by - 1) / by;
-}
-
 static int64_t common_divisor(int64_t a, int64_t b) {
   while (b) {
     int64_t rest = a % b;
@@ -43,47 +39,40 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-/* A thread goes on by all threads of the launch; vectors over the channels are loaded once, so that
- * must be whole rows, unless there is nothing to go on to. */
-static int64_t line_blocks(const Kernel *kernel, int64_t total, int64_t channels, int vector) {
-  int64_t all = ceiling(total, (int64_t)THREADS * vector), blocks = ceiling(all, LONG);
+LoopShape loop_shape(const Kernel *kernel) {
+  Space space = node_space(kernel->node[0]);
+  int64_t total = space.count, channels = space.channels, rows = total / channels;
+  int vector = vector_of(kernel, total, channels);
+  LoopShape s = {
+      .vector = vector, .wide = total > INT32_MAX, .space = {total, rows, (int32_t)channels, 1}};
+  for (int i = 0; i < kernel->n_nodes; i++) /* bn_stats leaves a shift beside its two sums */
+    s.partials += kernel->node[i]->op == OP_BN_STATS ? 3 : loop_sums_of(kernel->node[i]);
+  s.sums = s.partials > 0;
+
+  if (s.sums) {
+    /* By rows. A block is up to a warp wide, and its other threads stand below those, so that it
+     * takes `tall` rows at once; as many blocks down the rows as leave LONG rows to a thread. */
+    int64_t columns = channels / vector, across = columns < LAUNCH_WARP ? columns : LAUNCH_WARP;
+    int64_t tall = LAUNCH_THREADS / across;
+    s.panels = ceiling(columns, across);
+    int64_t groups = rows / (tall * LONG), most = MANY_BLOCKS / s.panels;
+    groups = groups < most ? groups : most;
+    s.space.groups = groups > 1 ? (int32_t)groups : 1;
+    return s;
+  }
+
+  /* As one line. Enough blocks for LONG groups of elements to a thread, or shorter work for
+   * MANY_BLOCKS. */
+  int64_t all = ceiling(total, (int64_t)LAUNCH_THREADS * vector), blocks = ceiling(all, LONG);
   if (blocks < MANY_BLOCKS)
     blocks = all < MANY_BLOCKS ? all : MANY_BLOCKS;
   if (loop_has_channels(kernel)) {
-    int64_t row = channels / vector, step = row / common_divisor(row, THREADS);
-    blocks = ceiling(blocks, step) * step;
+    /* A thread goes on by all threads of the launch, and loads its part of vectors over the
+     * channels only once: a step must be whole rows, unless no thread takes a second one. */
+    int64_t row = channels / vector, whole = row / common_divisor(row, LAUNCH_THREADS);
+    blocks = ceiling(blocks, whole) * whole;
   }
-  return blocks < all ? blocks : all;
-}
-
-static int64_t row_groups(int64_t rows, int64_t columns, int64_t panels) {
-  int64_t tall = THREADS / (columns < WARP ? columns : WARP);
-  int64_t groups = rows / (tall * LONG), most = MANY_BLOCKS / panels;
-  groups = groups < most ? groups : most;
-  return groups > 1 ? groups : 1;
-}
-
-/* bn_stats leaves a shift beside its two sums. */
-static int partials_of(const Node *node) {
-  return node->op == OP_BN_STATS ? 3 : loop_sums_of(node);
-}
-
-LoopShape loop_shape(const Kernel *kernel) {
-  Space space = node_space(kernel->node[0]);
-  int64_t total = space.count, channels = space.channels;
-  LoopShape s = {.vector = vector_of(kernel, total, channels),
-                 .wide = total > INT32_MAX,
-                 .space = {total, total / channels, (int32_t)channels, 1}};
-  for (int i = 0; i < kernel->n_nodes; i++)
-    s.partials += partials_of(kernel->node[i]);
-  s.sums = s.partials > 0;
-  if (!s.sums) {
-    s.blocks = line_blocks(kernel, total, channels, s.vector);
-    return s;
-  }
-  int64_t columns = channels / s.vector;
-  s.panels = ceiling(columns, columns < WARP ? columns : WARP);
-  s.space.groups = (int32_t)row_groups(s.space.rows, columns, s.panels);
+  s.blocks = blocks < all ? blocks : all;
   return s;
 }
 

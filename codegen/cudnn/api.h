@@ -1,5 +1,6 @@
-/* Functions of a library that is opened at run time, as a struct of pointers. The struct and the
- * table of its entries come from the same rows, NAME_api.def. */
+/* Functions of a library that is opened while the program runs, as a struct of pointers to them.
+ * The struct and the table that says where each pointer lies come from the same rows,
+ * NAME_api.def. */
 #ifndef AMPCC_CODEGEN_CUDNN_API_H
 #define AMPCC_CODEGEN_CUDNN_API_H
 
@@ -7,10 +8,11 @@
 
 typedef struct ApiEntry {
   const char *name;
-  size_t at; /* of its pointer in the struct */
+  size_t at; /* offset of its pointer in the struct, in bytes */
 } ApiEntry;
 
-/* Fills `api` from what dlopen gave. NULL, or the name of the first function that is not there. */
+/* Fills `api` with the functions of `library`, which dlopen gave. NULL, or the name of the first
+ * that it lacks. */
 const char *cuda_api_bind(void *api, void *library, const ApiEntry *entry, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
-/* Convolutions with parts of a batch normalisation in front or behind, as cuDNN has engines for
- * them (plan_forms.def says where). */
+/* Convolutions with parts of a batch normalisation in front of them or behind them, in the forms
+ * for which cuDNN has engines (plan_forms.def says on which GPUs). */
 #include "codegen/cudnn/conv_build.h"
 
 /* y = mode(a, b); b NULL where the mode takes one operand. */
@@ -11,7 +11,8 @@ static void pointwise(ConvBuilder *builder, cudnnPointwiseMode_t mode, CudnnObje
   cuda_draft_set(d, what, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   cuda_draft_set(d, what, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
   cuda_draft_finish(d, what, "pointwise");
-  bool is_gradient = mode == CUDNN_POINTWISE_RELU_BWD; /* a: gradient of the result, b: argument */
+  bool is_gradient =
+      mode == CUDNN_POINTWISE_RELU_BWD; /* then a is the result's gradient, b the argument */
   CudnnObject object = cuda_draft_new(d, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   cuda_draft_set_object(d, object, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
   cuda_draft_set_object(d, object,
@@ -30,7 +31,7 @@ static void pointwise(ConvBuilder *builder, cudnnPointwiseMode_t mode, CudnnObje
   cuda_conv_operation(builder, object, "pointwise");
 }
 
-/* Sums and sums of squares of y per channel: two more operands. */
+/* The sums of y, and of its squares, for each channel: two more operands. */
 static void statistics(ConvBuilder *b, CudnnObject y) {
   Draft *d = b->draft;
   cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
@@ -47,7 +48,7 @@ static void statistics(ConvBuilder *b, CudnnObject y) {
   cuda_conv_operation(b, object, "statistics");
 }
 
-/* x * scale + bias: two more operands, both new. */
+/* x * scale + bias, whose scale and bias are two more operands. */
 static CudnnObject scaled(ConvBuilder *b, CudnnObject x) {
   CudnnObject scale = cuda_conv_vector(b, b->op->c, b->type),
               bias = cuda_conv_vector(b, b->op->c, b->type);
@@ -102,7 +103,7 @@ void cuda_conv_build_relu_wgrad(ConvBuilder *b) {
   cuda_conv_backward_filter(b, applied, dy, dw);
 }
 
-/* Operands of dgrad_bn that are numbers per channel. */
+/* The operands of dgrad_bn that have one number for each channel. */
 enum { MEAN, INVSTD, SCALE, BIAS, DSCALE, DBIAS, FACTOR_DX, FACTOR_X, FACTOR_1, N_CHANNEL };
 
 /* (x - mean) * invstd * scale + bias, whose sign is the ReLU's mask. */
@@ -121,7 +122,8 @@ static CudnnObject normalised(ConvBuilder *b, CudnnObject x, const CudnnObject *
   return x;
 }
 
-/* The sums over dx, and the factors with which its normalisation's gradient follows from them. */
+/* The sums over dx, and the three factors that give the gradient of the normalisation's operand:
+ * FACTOR_DX * dx + FACTOR_X * x + FACTOR_1. */
 static void gradient_sums(ConvBuilder *b, CudnnObject x, CudnnObject dx,
                           const CudnnObject *channel) {
   static const cudnnBackendAttributeName_t name[N_CHANNEL] = {

@@ -1,10 +1,11 @@
-/* The plain convolutions of conv_forms.def, and what the fused ones share with them. */
+/* The plain convolutions of conv_forms.def, and what the fused forms share with them. */
 #include "codegen/cudnn/conv_build.h"
 
 static const cudnnDataType_t cudnn_type[] = {
     [CONV_F32] = CUDNN_DATA_FLOAT, [CONV_F16] = CUDNN_DATA_HALF, [CONV_BF16] = CUDNN_DATA_BFLOAT16};
 
-/* cuDNN names dimensions N,C,H,W whatever their order in memory: the strides say N,H,W,C. */
+/* cuDNN lists dimensions as N,C,H,W whatever their order in memory, which is N,H,W,C here: the
+ * strides say so. */
 static CudnnObject tensor(ConvBuilder *b, const int64_t dim[4], cudnnDataType_t type,
                           bool is_virtual) {
   Draft *d = b->draft;
@@ -42,7 +43,7 @@ CudnnObject cuda_conv_between(ConvBuilder *b) {
   return tensor(b, b->x, CUDNN_DATA_FLOAT, true);
 }
 
-/* Stride and padding; sums in f32 whatever the type of the tensors. */
+/* Stride and padding. Sums are in f32 whatever the type of the tensors. */
 static CudnnObject geometry(ConvBuilder *b) {
   Draft *d = b->draft;
   const int64_t *pad = b->op->pad, before[] = {pad[0], pad[2]}, after[] = {pad[1], pad[3]};
@@ -63,7 +64,7 @@ static CudnnObject geometry(ConvBuilder *b) {
   return object;
 }
 
-/* The three convolutions differ in their attributes' names alone. */
+/* The three convolutions differ only in the names of their attributes. */
 typedef struct ConvNames {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t geometry, a, b, out, alpha, beta;
@@ -123,7 +124,8 @@ void cuda_conv_backward_filter(ConvBuilder *b, CudnnObject x, CudnnObject dy, Cu
   convolution(b, &wgrad_names, x, dy, dw);
 }
 
-/* Tensors are made in the order of conv_forms.def: that numbers them. */
+/* The order in which a form makes its tensors gives them their unique ids: that of
+ * conv_forms.def. */
 
 void cuda_conv_build_fprop(ConvBuilder *b) {
   CudnnObject x = cuda_conv_x(b), w = cuda_conv_w(b), y = cuda_conv_y(b);

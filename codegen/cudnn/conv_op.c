@@ -67,7 +67,7 @@ bool cuda_conv_key_parse(const char *key, ConvOp *out) {
   int64_t ho, wo;
   if (op.form == CONV_FORM_COUNT || op.dtype == N_TYPES || !cuda_conv_output(&op, &ho, &wo))
     return false;
-  cuda_conv_key_print(&op, again); /* scanf is lenient about blanks, signs and ends; this is not */
+  cuda_conv_key_print(&op, again); /* sscanf accepts more blanks, signs and ends than a key has */
   if (strcmp(again, key) != 0)
     return false;
   *out = op;

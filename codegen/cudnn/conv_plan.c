@@ -1,4 +1,4 @@
-/* From a graph to plans: heuristics, the choice among engines, and plans as text. */
+/* From an operation graph to plans: heuristics, which engines will do, and plans as text. */
 #include "codegen/cudnn/conv_graph.h"
 
 #include <stdio.h>
@@ -39,7 +39,9 @@ CudnnObject cuda_conv_device(const CudnnApi *api, const char *json, int number, 
 
 enum { NOTE_LIMIT = 32 };
 
-/* The notes of a configuration's engine as bits; *behaviour likewise, *id its number. */
+/* The numerical notes of a configuration's engine as bits, its behaviour notes likewise in
+ * *behaviour, and its number in *id. Of engines that say nothing, as those of fused forms on sm_90,
+ * all bits are clear: what they do not say no filter can see. */
 static uint32_t engine_notes(Draft *draft, CudnnObject config, uint32_t *behaviour, int64_t *id) {
   const CudnnApi *api = draft->api;
   CudnnObject engine = cuda_draft_new(draft, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -70,7 +72,7 @@ static uint32_t engine_notes(Draft *draft, CudnnObject config, uint32_t *behavio
 static const char *refusal(const ConvOp *op, uint32_t notes, uint32_t behaviour) {
   static const struct {
     cudnnBackendNumericalNote_t note;
-    bool f32_only; /* harmless in 16 bits, or with tf32 */
+    bool f32_only; /* in 16 bits, or where TF32 is allowed, it does no harm */
     const char *reason;
   } unwanted[] = {
       {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, false, "its engine gives other bits every time"},
@@ -91,7 +93,7 @@ static const char *refusal(const ConvOp *op, uint32_t notes, uint32_t behaviour)
 
 /* ---- plans ---- */
 
-enum { CONFIG_MOST = 64 }; /* it offered at most 43 */
+enum { CONFIG_MOST = 64 }; /* cuDNN 9.19 offered at most 43 */
 
 /* Configurations that the heuristic offers, best first, as objects of the draft. */
 static int configs_of(Draft *draft, CudnnObject graph, CudnnObject device,
@@ -109,7 +111,7 @@ static int configs_of(Draft *draft, CudnnObject graph, CudnnObject device,
   int n = announced < most ? (int)announced : most;
   for (int i = 0; i < n; i++)
     config[i] = cuda_draft_new(draft, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  /* only viable ones come, fewer than were announced */
+  /* only those that can run come, fewer than were announced */
   if (n == 0 || draft->failed ||
       draft->api->cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, n, &given,
@@ -256,7 +258,7 @@ bool cuda_conv_json_object(const char *json, size_t bytes, const char *name, siz
         memcmp(json + i + 1 + len, "\":{", 3) != 0)
       continue;
     *from = i + len + 3;
-    for (size_t at = *from; at < bytes; at++) { /* no string in it has a brace */
+    for (size_t at = *from; at < bytes; at++) { /* its strings have no braces */
       depth += (json[at] == '{') - (json[at] == '}');
       if (depth == 0) {
         *past = at + 1;

@@ -15,12 +15,13 @@ typedef struct CudnnApi {
 #include "codegen/cudnn/cudnn_api.def"
 } CudnnApi;
 
-/* Fills the table from what dlopen gave. NULL, or the name of the first function that is not there.
- */
+/* Fills the table with the functions of `library`, which dlopen gave. NULL, or the name of the
+ * first that it lacks. */
 const char *cuda_cudnn_bind(CudnnApi *api, void *library);
 
-/* Objects under construction. After the first call that fails nothing more is done: `error` then
- * says which and why, on one line. What was made is destroyed together at the end. */
+/* Objects of cuDNN under construction, which the draft owns. Begin with {.api = ...} and end with
+ * cuda_draft_end, which destroys them all. After the first call that fails no other does anything:
+ * `failed` is set, and `error` says in one line which call it was and why. */
 enum { DRAFT_MOST = 384 };
 
 typedef struct Draft {
@@ -38,11 +39,11 @@ void cuda_draft_set_object(Draft *draft, CudnnObject object, cudnnBackendAttribu
                            CudnnObject part);
 void cuda_draft_set_int(Draft *draft, CudnnObject object, cudnnBackendAttributeName_t name,
                         int64_t value);
-/* After the last attribute. `what` names the object in the error. */
+/* Finalizes an object that has all its attributes; `what` names it in an error. */
 void cuda_draft_finish(Draft *draft, CudnnObject object, const char *what);
-/* Notes a failure once; `status` of cuDNN, its own message follows. */
+/* Notes a failure if it is the first: `what`, cuDNN's `status` and its last message. */
 void cuda_draft_fail(Draft *draft, const char *what, cudnnStatus_t status);
-/* Takes an object out of the draft: it is the caller's to destroy. */
+/* Takes the object out of the draft: it is the caller's to destroy. */
 CudnnObject cuda_draft_keep(Draft *draft, CudnnObject object);
 void cuda_draft_end(Draft *draft);
 

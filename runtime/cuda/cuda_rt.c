@@ -8,7 +8,7 @@ static cudaStream_t stream;
 
 static int device_open(const AmprtProgram *program, uint64_t state_bytes, uint64_t arena_bytes,
                        int strict) {
-  (void)program, (void)state_bytes, (void)arena_bytes; /* as cuda_fits saw them */
+  (void)program, (void)state_bytes, (void)arena_bytes; /* cuda_fits has seen them */
   cuda_rt_forgive();
   if (!cuda_rt_found.image)
     return cuda_rt_fail("no GPU was found for this program");
@@ -46,7 +46,7 @@ static int device_read(AmprtBlock block, uint64_t at, void *to, uint64_t bytes) 
   return CUDA(cudaStreamSynchronize, stream);
 }
 
-/* The first launch of kernel `kernel` or one after it. */
+/* The first launch that belongs to kernel `kernel` or to a later one. */
 static int launch_of(int graph, int kernel) {
   const CudaGraph *g = &cuda_rt_found.part->graph[graph];
   int i = 0;
@@ -60,7 +60,7 @@ static int run_kernels(int graph, int first, int past) {
   return CUDA(cudaStreamSynchronize, stream);
 }
 
-/* An event before each kernel and one after the last. */
+/* Adds to seconds[i] the time of kernel first + i, between an event before it and one after it. */
 static int time_kernels(int graph, int first, int past, double *seconds) {
   size_t n = (size_t)(past - first) + 1;
   cudaEvent_t *event = calloc(n, sizeof *event);

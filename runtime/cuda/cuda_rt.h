@@ -11,7 +11,8 @@
 
 #include "amprt.h"
 
-/* Where an operand lies. The same numbers as AMP_ARENA, AMP_STATE, AMP_CONST of the kernels. */
+/* The block of memory that an operand lies in. Generated kernels call these AMP_ARENA, AMP_STATE,
+ * AMP_CONST: the numbers are the same. */
 typedef enum CudaBlock { CUDA_ARENA, CUDA_STATE, CUDA_CONSTANT, CUDA_NOWHERE } CudaBlock;
 
 typedef struct CudaPlace {
@@ -19,8 +20,7 @@ typedef struct CudaPlace {
   uint8_t block;
 } CudaPlace;
 
-/* Passed by value as the first argument of every generated kernel; the second is its args struct.
- */
+/* The first argument of every generated kernel, passed by value; its args struct is the second. */
 typedef struct CudaRun {
   unsigned char *arena, *state;
   const unsigned char *constant;
@@ -54,11 +54,11 @@ typedef enum CudaLaunchKind { CUDA_KERNEL, CUDA_PLAN, CUDA_MATMUL } CudaLaunchKi
 
 typedef struct CudaLaunch {
   uint8_t kind;
-  int32_t kernel;                       /* of its graph (AmprtGraph.kernel); -1: before them */
+  int32_t kernel;                       /* index in AmprtGraph.kernel; -1: it comes before them */
   const char *function;                 /* KERNEL: name in the image */
   const void *args;                     /* KERNEL: its args struct, copied into the launch */
-  uint32_t args_bytes, shared;          /* KERNEL; 0 args_bytes: it takes CudaRun alone. shared:
-                                           dynamic shared memory */
+  uint32_t args_bytes, shared;          /* KERNEL; no args_bytes: it takes CudaRun alone;
+                                           shared: bytes of dynamic shared memory */
   uint32_t grid[3], block[3];           /* KERNEL */
   const CudaPlan *plan;                 /* PLAN */
   const CudaMatmul *matmul;             /* MATMUL: operands a, b, out, bias */
@@ -66,7 +66,7 @@ typedef struct CudaLaunch {
   uint64_t workspace, workspace_bytes;  /* PLAN, MATMUL: in the arena */
 } CudaLaunch;
 
-typedef struct CudaGraph { /* beside AmprtGraph of the same index */
+typedef struct CudaGraph { /* what AmprtGraph of the same index is to the host */
   const CudaLaunch *launch;
   int32_t n_launches;
   const CudaLaunch
@@ -78,15 +78,15 @@ typedef struct CudaImage { /* the generated kernels, for one architecture */
   const void *data;
   uint64_t bytes;
   uint8_t
-      is_ptx; /* compiled by the driver: for GPUs newer than any image; a NUL follows its bytes */
-  uint32_t check; /* CRC-32 of the bytes: a GPU runs whatever it is given */
+      is_ptx; /* the driver compiles it, for GPUs newer than any image; a NUL follows its bytes */
+  uint32_t check; /* CRC-32 of the bytes, as a GPU runs whatever it is given */
 } CudaImage;
 
 typedef struct CudaPart {
   const char *name;       /* "cuda:sm_90" */
   int32_t capability;     /* 90. A device with the same major and a higher minor fits too: plans are
                              then made anew, as for other versions of cuDNN */
-  int32_t newest;         /* no later capability has engines for all plans; 0: any has */
+  int32_t newest;         /* later capabilities lack engines for some plan; 0: none does */
   const CudaImage *image; /* for `capability`, and maybe PTX for all that are newer */
   int32_t n_images;
   const unsigned char *constant; /* copied to the device as they are */
@@ -94,12 +94,13 @@ typedef struct CudaPart {
   const CudaGraph *graph;
   int32_t n_graphs;
   uint8_t tf32; /* some of its convolutions or products multiply as TF32 */
-  int32_t cudnn_version, cublas_version, cuda_version; /* built with; 0: not used. 91900, 130100,
-                                                          13000 */
+  int32_t cudnn_version, cublas_version,
+      cuda_version; /* of the libraries that it was built with, as
+                                                          91900, 130100, 13000; 0: it uses none */
 } CudaPart;
 
-/* Can this part run here? 0, or -1 with one line in `why` that names what is missing, too old, of
- * another version or too small. Opens libraries; makes no change on a device. */
+/* Can this part run here? 0 if so; else -1, and one line in `why` names what is missing, too old,
+ * of another version or too small. Opens libraries, but changes nothing on a device. */
 int cuda_fits(const CudaPart *part, const AmprtProgram *program, char *why, size_t size);
 /* AmprtProgram.device and describe of a CUDA part; they work on the part that cuda_fits was last
  * asked for. */

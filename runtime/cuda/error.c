@@ -27,7 +27,7 @@ void cuda_rt_forgive(void) {
   *text = '\0';
 }
 
-/* What a kernel did wrong shows in whatever call comes next. */
+/* A kernel's fault shows in whichever call comes after it. */
 int cuda_rt_status(cudaError_t status, const char *function) {
   if (status == cudaSuccess)
     return 0;

@@ -1,4 +1,4 @@
-/* Why a part cannot run here, found before anything is done to a device. */
+/* Says why a part cannot run here, before anything is done to a device. */
 #include "runtime/cuda/inner.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@ CudaFound cuda_rt_found;
 
 static int refuse_driver(char *why, size_t size) {
   const CudaPart *part = cuda_rt_found.part;
-  int have = 0, need = part->cuda_version / 1000 * 1000; /* minor versions understand each other */
+  int have = 0, need = part->cuda_version / 1000 * 1000; /* minor versions fit each other */
   if (cudaDriverGetVersion(&have) != cudaSuccess || !have)
     return snprintf(why, size, "no NVIDIA driver is installed"), -1;
   if (have < need)
@@ -33,7 +33,8 @@ static int refuse_device(char *why, size_t size) {
   return 0;
 }
 
-/* A cubin runs on its own major version from its own minor on, PTX on all that is newer. */
+/* Machine code runs on GPUs of its own major capability with its minor one or a later; PTX runs on
+ * every later GPU. */
 static int refuse_capability(char *why, size_t size) {
   const CudaPart *part = cuda_rt_found.part;
   int have = cuda_rt_found.capability;
@@ -98,7 +99,7 @@ int cuda_fits(const CudaPart *part, const AmprtProgram *program, char *why, size
   return 0;
 }
 
-/* "cuDNN 9.19.0" */
+/* ", cuDNN 9.19.0" from 91900, of which 10000 count one major version. */
 static void add_version(char *to, size_t size, const char *name, size_t version, size_t major) {
   snprintf(to, size, ", %s %zu.%zu.%zu", name, version / major, version % major / 100,
            version % 100);

@@ -1,5 +1,8 @@
-/* Inside libamprt_cuda: one process runs one part on one device, so there is one state. Each file
- * of cuda_rt_*.c owns one stretch of it. */
+/* What the files of libamprt_cuda share. A process runs one part on one device at a time, so there
+ * is one state, and each file owns a stretch of it.
+ *
+ * A function that returns int gives 0, or -1 after it has noted a failure (cuda_rt_fail); all
+ * return at once when something has failed before. One that fills `why` instead notes nothing. */
 #ifndef AMPCC_RUNTIME_CUDA_INNER_H
 #define AMPCC_RUNTIME_CUDA_INNER_H
 
@@ -11,17 +14,21 @@
 
 #include <stdbool.h>
 
-/* cuda_rt_error.c. The first failure stays, and nothing is called after it. */
-int cuda_rt_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* -1 */
+/* error.c: the first failure is kept, and nothing is called on the GPU after it. */
+
+/* Notes a failure, one line in the words of the format; always -1. */
+int cuda_rt_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool cuda_rt_failed(void);
-const char *cuda_rt_error(void); /* NULL: nothing has failed */
-void cuda_rt_forgive(void);      /* for the next program of this process */
+const char *cuda_rt_error(void); /* that line, until cuda_rt_forgive; NULL: nothing has failed */
+void cuda_rt_forgive(void);      /* forgets it: the next program of this process begins */
+/* 0 for success; else notes that `function` of cudart failed. */
 int cuda_rt_status(cudaError_t status, const char *function);
-/* CUDA(cudaMalloc, &at, bytes): 0 or -1 */
+/* CUDA(cudaMalloc, &at, bytes) calls the function unless something has failed: 0 or -1. */
 #define CUDA(function, ...)                                                                        \
   (cuda_rt_failed() ? -1 : cuda_rt_status(function(__VA_ARGS__), #function))
 
-/* cuda_rt_libraries.c: opened once, kept. NULL with one line in `why` if a library is not there. */
+/* libraries.c: a library is opened at the first call and stays open. NULL with one line in `why` if
+ * it is not there or lacks a function. */
 typedef struct CublasLtApi {
 #define CUBLASLT(result, name, arguments) result(*name) arguments;
 #include "runtime/cuda/cublaslt_api.def"
@@ -29,7 +36,7 @@ typedef struct CublasLtApi {
 const CudnnApi *cuda_rt_cudnn(char *why, size_t size);
 const CublasLtApi *cuda_rt_cublaslt(char *why, size_t size);
 
-/* cuda_rt_fits.c: what cuda_fits has found. */
+/* fits.c: what cuda_fits has found; all zero before. */
 typedef struct CudaFound {
   const CudaPart *part;
   const AmprtProgram *program;
@@ -40,63 +47,80 @@ typedef struct CudaFound {
 } CudaFound;
 extern CudaFound cuda_rt_found;
 
-/* cuda_rt_memory.c: the one allocation. */
-typedef struct CudaLayout { /* offsets; inputs on their way in, scalars on their way out */
-  uint64_t state, arena, constant, staging, kept, bytes;
+/* memory.c: the one allocation on the GPU, in bytes. */
+
+typedef struct CudaLayout {
+  uint64_t state, arena, constant; /* where each block begins */
+  uint64_t staging, kept;          /* inputs on their way in, scalars on their way out */
+  uint64_t bytes;                  /* all of it */
 } CudaLayout;
 enum { CUDA_KEPT_BYTES = 8 * AMPRT_MAX_WATCHED };
 CudaLayout cuda_rt_layout(const CudaPart *part, const AmprtProgram *program);
+/* Bytes of a port's numbers; of all ports of a graph in the staging place, one after the other; and
+ * where in it the port behind that at `at` begins. */
 uint64_t cuda_rt_port_bytes(const AmprtPort *port);
-uint64_t cuda_rt_staging_bytes(const AmprtGraph *graph); /* ports one after the other */
+uint64_t cuda_rt_staging_bytes(const AmprtGraph *graph);
 uint64_t cuda_rt_staging_next(uint64_t at, const AmprtPort *port);
-/* Of a port that arrives as pixels: those, then at the second place what they mean. */
+/* A port that arrives as pixels has these first, one byte each; at this offset behind its beginning
+ * follows what they mean, so many bytes of AmprtScaling. */
 uint64_t cuda_rt_scaling_at(const AmprtPort *port);
 uint64_t cuda_rt_scaling_bytes(void);
-int cuda_rt_memory_open(void);
+int cuda_rt_memory_open(void); /* allocates, fills with zeros, copies the constants */
 void cuda_rt_memory_close(void);
-unsigned char *cuda_rt_at(unsigned block, uint64_t at); /* CudaBlock */
+/* Addresses on the GPU: a place of a CudaBlock (NULL for CUDA_NOWHERE), the staging place, the kept
+ * scalars (8 bytes each). */
+unsigned char *cuda_rt_at(unsigned block, uint64_t at);
 unsigned char *cuda_rt_staging(void);
 unsigned char *cuda_rt_kept(void);
-const CudaRun *cuda_rt_run(void);
+const CudaRun *cuda_rt_run(void); /* the first argument of every generated kernel */
 
-/* cuda_rt_plan.c */
-int cuda_rt_plans_open(cudaStream_t stream, bool strict); /* all that the part's launches need */
+/* plan.c */
+
+/* Opens every plan that a launch of the part needs, for runs on this stream. `strict`: one that
+ * would have to be made anew is a failure. */
+int cuda_rt_plans_open(cudaStream_t stream, bool strict);
 void cuda_rt_plans_close(void);
-/* Its operands' addresses as cuDNN wants them; `workspace` NULL: as planned. NULL: failed. */
+/* The addresses of a launch's operands and of its workspace (NULL: where the plan's was planned) as
+ * cuDNN takes them. The caller frees it (cuda_rt_cudnn_free); NULL after a failure. */
 CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch, void *workspace);
 int cuda_rt_plan_run(const CudaPlan *plan, CudnnObject pack);
-/* For cuda_rt_tune.c: the plan with another of its candidates as engine (NULL: its own); NULL with
- * the reason in `why`. Its workspace in bytes, INT64_MAX if cuDNN does not say; a run of it, NULL
- * or why not. */
+/* For tune.c: the plan with another of its candidates as its engine (NULL: with its own), which the
+ * caller frees; NULL with the reason in `why`. */
 CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *why, size_t size);
-int64_t cuda_rt_plan_workspace(CudnnObject plan);
+int64_t cuda_rt_plan_workspace(CudnnObject plan); /* bytes; INT64_MAX: cuDNN does not say */
+/* Runs it: NULL, or cuDNN's word why it failed. */
 const char *cuda_rt_plan_execute(CudnnObject plan, CudnnObject pack);
 void cuda_rt_cudnn_free(CudnnObject object); /* a plan or its operands; NULL is fine */
 
-/* cuda_rt_matmul.c */
+/* matmul.c: one product, ready to run. */
 typedef struct CudaProduct {
   cublasLtMatmulDesc_t product;
   cublasLtMatrixLayout_t a, b, out;
   cublasLtMatmulAlgo_t algorithm;
 } CudaProduct;
-int cuda_rt_products_open(void); /* if any launch needs it */
+int cuda_rt_products_open(void); /* starts cublasLt if a launch of the part needs it */
 void cuda_rt_products_close(void);
+/* Describes the launch's product and asks for its algorithm; *out is the caller's to free, after a
+ * failure too. */
 int cuda_rt_product_make(const CudaLaunch *launch, CudaProduct *out);
 int cuda_rt_product_run(const CudaLaunch *launch, const CudaProduct *product, cudaStream_t stream);
 void cuda_rt_product_free(CudaProduct *product);
 
-/* cuda_rt_launch.c: launches first..past-1 of a graph, into the stream. */
-int cuda_rt_launches_open(void);
+/* launch.c */
+int cuda_rt_launches_open(void); /* loads the kernels; after plans and products are open */
 void cuda_rt_launches_close(void);
+/* Puts launches first..past-1 of a graph into the stream. */
 int cuda_rt_launch(int graph, int first, int past, cudaStream_t stream);
-/* The launch in front of them, which makes the image port of what lies on the device. */
+/* The launch in front of them: makes the numbers of the graph's image port from bytes and scalings
+ * that lie on the GPU. */
 int cuda_rt_launch_pixels(int graph, const unsigned char *pixel, const AmprtScaling *scaling,
                           cudaStream_t stream);
 
-/* cuda_rt_tune.c: AmprtDevice.tune */
+/* tune.c: the text of a tuning file, the caller's to free; NULL after a failure. Prints a line for
+ * each plan unless `quiet`. */
 char *cuda_rt_tune(cudaStream_t stream, bool quiet);
 
-/* cuda_rt_step.c: whole graphs. */
+/* step.c: whole graphs; start, watch and collect are those of AmprtDevice. */
 int cuda_rt_steps_open(cudaStream_t stream);
 void cuda_rt_steps_close(void);
 int cuda_rt_start(int graph, const AmprtInput *inputs);

@@ -1,18 +1,18 @@
-/* Launches: everything that can be looked up is, once, when the part is opened. */
+/* Launches. All that can be looked up by name or be prepared is, once, when the part is opened. */
 #include "codegen/text/common/args.h"
 #include "runtime/cuda/inner.h"
 
 #include <stdlib.h>
 #include <zlib.h>
 
-typedef struct Ready { /* by kind of the launch */
+typedef struct Ready { /* the one that its kind of launch needs */
   cudaKernel_t kernel;
   CudnnObject pack;
   CudaProduct product;
 } Ready;
 
 static cudaLibrary_t image;
-static Ready **ready; /* [graph][launch]; the last is the graph's .pixels */
+static Ready **ready; /* [graph][launch]; behind the last launch, the graph's .pixels */
 
 static const AmprtKernel *kernel_of(int graph, const CudaLaunch *launch) {
   static const AmprtKernel input = {.name = "input"};
@@ -28,7 +28,7 @@ static int fail_kernel(int graph, const CudaLaunch *launch, const char *function
                       cudaGetErrorString(status), cudaGetErrorName(status));
 }
 
-/* More than 48 KiB of dynamic shared memory has to be asked for. */
+/* CUDA gives a kernel more than 48 KiB of dynamic shared memory only where that was asked for. */
 static int open_kernel(int graph, const CudaLaunch *launch, Ready *to) {
   enum { PLAIN = 48 << 10 };
   cudaError_t status = cudaLibraryGetKernel(&to->kernel, image, launch->function);

@@ -8,7 +8,7 @@ static CudnnApi cudnn;
 static CublasLtApi cublaslt;
 static bool have_cudnn, have_cublaslt;
 
-/* By its version's name: unversioned ones are for those who build. */
+/* `file` names the version: names without one are links that only packages for building have. */
 static void *open_library(const char *file, char *why, size_t size) {
   void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   const char *text = library ? "" : dlerror();

@@ -1,5 +1,5 @@
-/* Products of matrices by cublasLt. The algorithm is its own first choice for the shape within the
- * workspace that was planned: no timing, the same on every run. */
+/* Products of matrices by cublasLt. It is asked for its first choice of an algorithm for the shape
+ * and the planned workspace. Nothing is timed, so the choice is the same on every run. */
 #include "runtime/cuda/inner.h"
 
 static const CublasLtApi *api;
@@ -42,8 +42,9 @@ void cuda_rt_products_close(void) {
   handle = NULL;
 }
 
-/* cublasLt thinks in columns: read by columns, a row-major matrix is its transpose. So it computes
- * out^T = op(b)^T op(a)^T, with b first and every matrix as it lies. */
+/* cublasLt takes matrices as stored by columns, ours are stored by rows: to it each is its own
+ * transpose. So it is asked for out^T = op(b)^T op(a)^T, with b as its first operand, and no matrix
+ * is moved. */
 static int describe(const CudaMatmul *m, CudaProduct *p) {
   cudaDataType type = data_type[m->dtype];
   cublasOperation_t first = m->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -71,7 +72,7 @@ static uint32_t alignment(const CudaPlace *place) {
 static int prefer(const CudaLaunch *launch, cublasLtMatmulPreference_t preference) {
   const CudaMatmul *m = launch->matmul;
   const CudaPlace *a = &launch->operand[0], *b = &launch->operand[1], *out = &launch->operand[2];
-  /* sums of parts in workspace are added in a fixed order, those in place are not */
+  /* partial sums in the workspace are added in a fixed order; partial sums in place are not */
   uint32_t reduction =
       CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   const struct {
@@ -92,7 +93,7 @@ static int prefer(const CudaLaunch *launch, cublasLtMatmulPreference_t preferenc
   return cuda_rt_failed() ? -1 : 0;
 }
 
-/* A row of out is a column of what cublasLt makes: the vector along it is the one that it adds. */
+/* cublasLt adds a vector to each column of what it makes, which is a row of `out`. */
 static int describe_bias(const CudaLaunch *launch, const CudaProduct *p) {
   const CudaMatmul *m = launch->matmul;
   const CudaPlace *place = &launch->operand[3];

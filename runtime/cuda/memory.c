@@ -1,4 +1,4 @@
-/* The one allocation: state, arena, constants, and what passes through. */
+/* The one allocation on the GPU: state, arena, constants, inputs and scalars on their way. */
 #include "runtime/base/convert.h"
 #include "runtime/core/machine.h"
 #include "runtime/cuda/inner.h"
@@ -25,7 +25,7 @@ uint64_t cuda_rt_scaling_bytes(void) {
   return (uint64_t)cuda_rt_found.program->batch_size * sizeof(AmprtScaling);
 }
 
-/* A port may come as it is, too. */
+/* A port that takes pixels may be given numbers too: the larger of the two has room. */
 uint64_t cuda_rt_staging_next(uint64_t at, const AmprtPort *port) {
   uint64_t bytes = cuda_rt_port_bytes(port);
   uint64_t pixels = port->pixels ? cuda_rt_scaling_at(port) + cuda_rt_scaling_bytes() : 0;

@@ -1,8 +1,9 @@
 /* Plans of cuDNN: the compiler's, if this cuDNN and this device take them, else made anew.
  *
- * A plan may want more workspace here than the compiler reserved for it in the arena: cuDNN asks
- * the GPU that is there, its clocks too. It runs all the same, as another plan might give other
- * bits: one allocation beside the arena serves all such plans, which run one after the other. */
+ * A plan may want more workspace here than the compiler reserved for it in the arena: how much
+ * depends on the GPU, on its clocks for example. It runs all the same, since another plan might
+ * give other bits. One allocation beside the arena serves all such plans: they run one after the
+ * other. */
 #include "runtime/cuda/inner.h"
 
 #include <stdio.h>
@@ -12,18 +13,18 @@
 typedef struct Loaded {
   const CudaPlan *plan;
   CudnnObject object;
-  bool spares; /* its workspace is `spare`: the planned one is too small */
+  bool spares; /* it works in `spare`: its planned workspace is too small */
 } Loaded;
 
 static const CudnnApi *api;
 static cudnnHandle_t handle;
-static CudnnObject device; /* as cuDNN sees it, for planning */
-static char profile[4096]; /* the same as text */
+static CudnnObject device; /* the GPU as cuDNN describes it, for planning */
+static char profile[4096]; /* that description as text */
 static Loaded *loaded;
 static int n_loaded, n_anew, n_spares;
-static char why_anew[300]; /* the first one's reason */
+static char why_anew[300]; /* why the first of them was */
 static void *spare;
-static int64_t spare_bytes; /* what the neediest of them wants */
+static int64_t spare_bytes; /* the most that one of them wants */
 
 static Loaded *find_loaded(const CudaPlan *plan) {
   for (int i = 0; i < n_loaded; i++)
@@ -32,7 +33,7 @@ static Loaded *find_loaded(const CudaPlan *plan) {
   return NULL;
 }
 
-/* From text; through the handle, for running. NULL with the reason in `why`. */
+/* A plan from its text, ready to run with the handle. NULL with the reason in `why`. */
 static CudnnObject load(const char *json, size_t bytes, char *why, size_t size) {
   Draft draft = {.api = api};
   CudnnObject plan = cuda_draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -54,7 +55,8 @@ int64_t cuda_rt_plan_workspace(CudnnObject plan) {
   return bytes;
 }
 
-/* The text with another object in the place of that of this name; NULL with the reason in `why`. */
+/* The text with `with` in the place of the object called `name`; the caller frees it. NULL with the
+ * reason in `why`. */
 static char *replaced(const char *json, size_t bytes, const char *name, const char *with, char *why,
                       size_t size) {
   size_t from, past, length = strlen(with);
@@ -70,8 +72,9 @@ static char *replaced(const char *json, size_t bytes, const char *name, const ch
   return text;
 }
 
-/* cuDNN compares the device that a plan was made for with the one that is here, driver and all,
- * although plans depend on the capability alone (cudnn-aot.md 3.2): this one takes its place. */
+/* cuDNN compares the device in a plan's text with the one that is here, its driver's version too,
+ * although plans depend on the capability alone (cudnn-aot.md 3.2). So this machine's description
+ * takes the place of the one in the text. */
 CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *why, size_t size) {
   char *text = replaced(plan->json, plan->json_bytes, "GPUProfile", profile, why, size);
   if (text && engine) {
@@ -84,7 +87,7 @@ CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *wh
   return object;
 }
 
-/* Made and read back, so that it runs as one from the compiler does. */
+/* The plan written to text and read back, so that it runs as one of the compiler does. */
 static CudnnObject reload(const ConvPlan *made, char *why, size_t size) {
   int64_t bytes = cuda_conv_plan_json(api, made->object, NULL, 0);
   char *text = bytes > 0 ? malloc((size_t)bytes + 1) : NULL;
@@ -100,7 +103,7 @@ static CudnnObject reload(const ConvPlan *made, char *why, size_t size) {
 static CudnnObject make_anew(const CudaPlan *plan, char *why, size_t size) {
   ConvPlan made;
   ConvOp op;
-  if (!cuda_rt_cublaslt(why, size)) /* cuDNN's heuristics abort without it */
+  if (!cuda_rt_cublaslt(why, size)) /* without it cuDNN ends the process */
     return NULL;
   if (!cuda_conv_key_parse(plan->key, &op))
     return snprintf(why, size, "its key is damaged"), NULL;
@@ -164,7 +167,8 @@ static int open_spare(void) {
   return 0;
 }
 
-/* Calls open_plan for every plan, once, or only counts launches of plans. */
+/* How many launches are of plans; if `opens`, each of these plans is opened once. -1: one
+ * failed. */
 static int each_plan(bool opens, bool strict) {
   const CudaPart *part = cuda_rt_found.part;
   int n = 0;

@@ -1,12 +1,14 @@
-/* Whole graphs, started without waiting.
+/* Whole graphs, started without waiting for their end. Who does what, from above downwards:
  *
- *   host      fills one of two pinned buffers, then goes on
- *   copies    pinned -> staging, while the run before still computes
- *   stream    staging -> ports | the graph: kernels, scalars -> kept | kept -> pinned ring
- *             (bytes of images by a kernel, all else as it is)
+ *   the host       fills one of two pinned buffers, then goes on
+ *   `copies`       copies it to the staging place, while the run before still computes
+ *   `stream`       copies from there to the ports; bytes of images a kernel turns into numbers
+ *                  runs the graph: its kernels, then copies of the watched scalars to `kept`
+ *                  copies `kept` to a slot of the pinned ring
+ *   the host       collects the slot when its event says that it is filled
  *
- * A graph runs launch by launch the first time, as libraries may allocate then; the second time it
- * is captured, from then on it is one CUDA graph. */
+ * The first run of a graph goes launch by launch, since libraries may allocate memory then. The
+ * second is captured, and from then on the graph is one CUDA graph. */
 #include "runtime/core/machine.h"
 #include "runtime/cuda/inner.h"
 
@@ -20,11 +22,12 @@ typedef struct Watched {
 } Watched;
 
 static cudaStream_t stream, copies;
-static unsigned char *pinned[BUFFERS];          /* batches on their way in */
-static cudaEvent_t copied[BUFFERS], taken;      /* pinned is free again; staging is */
-static unsigned char *ring;                     /* AMPRT_AHEAD runs' scalars */
-static cudaEvent_t ended[AMPRT_AHEAD];          /* when they are there */
-static uint64_t n_started, n_kept, n_collected; /* runs of any graph; of graph 0: ended, fetched */
+static unsigned char *pinned[BUFFERS];     /* batches that the host has filled in */
+static cudaEvent_t copied[BUFFERS], taken; /* a pinned buffer may be filled again; staging may */
+static unsigned char *ring;                /* the scalars of AMPRT_AHEAD runs */
+static cudaEvent_t ended[AMPRT_AHEAD];     /* a slot of the ring is filled */
+static uint64_t n_started, n_kept,
+    n_collected; /* runs of all graphs; of graph 0, kept and collected */
 static cudaGraphExec_t captured[MOST_GRAPHS];
 static int n_runs[MOST_GRAPHS];
 static Watched watched[AMPRT_MAX_WATCHED];
@@ -100,7 +103,7 @@ void cuda_rt_steps_close(void) {
   n_watched = 0;
 }
 
-/* Batch -> pinned -> staging. */
+/* From the batch through a pinned buffer to the staging place. */
 static void send(unsigned char *buffer, uint64_t at, const void *data, uint64_t bytes) {
   if (cuda_rt_failed())
     return;
@@ -118,7 +121,7 @@ static void send_input(unsigned char *buffer, uint64_t at, const AmprtPort *port
   }
 }
 
-/* Staging -> port. */
+/* From the staging place to the port. */
 static void take_input(int graph, uint64_t at, const AmprtPort *port, const AmprtInput *input) {
   const unsigned char *from = cuda_rt_staging() + at;
   if (input->scaling)
@@ -149,7 +152,7 @@ static int bring_inputs(int graph, const AmprtInput *inputs) {
   return CUDA(cudaEventRecord, taken, stream);
 }
 
-/* What is captured. */
+/* The part of a run that is captured. */
 static int run_body(int graph) {
   cuda_rt_launch(graph, 0, cuda_rt_found.part->graph[graph].n_launches, stream);
   for (int i = 0; i < n_watched && graph == 0; i++)
@@ -164,7 +167,8 @@ static int capture(int graph) {
   if (CUDA(cudaStreamBeginCapture, stream, cudaStreamCaptureModeThreadLocal))
     return -1;
   run_body(graph);
-  cudaError_t status = cudaStreamEndCapture(stream, &made); /* also after a failure */
+  cudaError_t status =
+      cudaStreamEndCapture(stream, &made); /* a capture must be ended, after a failure too */
   cuda_rt_status(status, "cudaStreamEndCapture");
   CUDA(cudaGraphInstantiate, &captured[graph], made, 0);
   if (made)

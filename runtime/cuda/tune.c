@@ -1,7 +1,7 @@
-/* --tune: the candidates that the compiler stored with each plan, timed on this GPU. They run in
- * the program's own memory, filled with numbers like those of a training: a GPU is slower on them
- * than on zeros. Each is a small graph of runs, as plans are in a step; those of one plan take
- * turns. */
+/* --tune: times the candidates that the compiler stored with each plan, on this GPU. They run in
+ * the program's own memory, filled with numbers like those of a training, as a GPU is faster on
+ * zeros. Each candidate is captured as a CUDA graph of some runs, since plans are captured in a
+ * step too; the candidates of one plan take turns. */
 #include "runtime/base/json.h"
 #include "runtime/cuda/inner.h"
 
@@ -13,24 +13,25 @@ enum { RUNS = 8, ROUNDS = 5, MOST = 32 };
 typedef struct Candidate {
   const char *engine;
   CudnnObject plan, pack;
-  cudaGraphExec_t graph; /* RUNS of it */
+  cudaGraphExec_t graph; /* RUNS runs of it */
   float us[ROUNDS], median;
 } Candidate;
 
 typedef struct Tuner {
   cudaStream_t stream;
   cudaEvent_t from, to;
-  uint64_t room; /* bytes that workspaces may take */
+  uint64_t room; /* bytes that a workspace may have */
   void *scratch;
   uint64_t scratch_bytes;
-  double before, after; /* microseconds a step */
+  double before, after; /* microseconds of all plans of a step, as compiled and with the fastest */
   AmprtText text;
   bool quiet;
 } Tuner;
 
 /* ---- memory ---- */
 
-/* Random bits, but bit 14 of each half clear: as f32, f16 and bf16 finite and less than 2. */
+/* Fills state and arena with random bits, of which bit 14 of each half word is clear: so every
+ * number is finite and less than 2, read as f32, f16 or bf16. */
 static void fill_memory(cudaStream_t stream) {
   enum { WORDS = 1 << 18 };
   unsigned char *base = cuda_rt_at(CUDA_STATE, 0);
@@ -76,8 +77,8 @@ static void candidate_close(Candidate *c) {
   *c = (Candidate){0};
 }
 
-/* Those that cuDNN takes and that there is memory for; *workspace: what the largest of them needs.
- * `why`: the last one's reason that is none of them. */
+/* How many candidates cuDNN takes and have memory enough. *workspace grows to what the largest of
+ * them needs; `why` says of the last that was left out what was wrong with it. */
 static int candidates_load(const Tuner *t, const CudaPlan *plan, Candidate *out,
                            uint64_t *workspace, char *why, size_t size) {
   int n = 0;
@@ -97,7 +98,7 @@ static int candidates_load(const Tuner *t, const CudaPlan *plan, Candidate *out,
   return n;
 }
 
-/* False with the reason in `why`: the plan is none for a step, which is captured too. */
+/* False with the reason in `why` where cuDNN refuses to be captured: in a step it would be. */
 static bool candidate_capture(const Tuner *t, Candidate *c, char *why, size_t size) {
   cudaGraph_t made = NULL;
   const char *failure = NULL;
@@ -117,7 +118,7 @@ static bool candidate_capture(const Tuner *t, Candidate *c, char *why, size_t si
   return c->graph != NULL;
 }
 
-/* Once as it is, as libraries may allocate then; then captured. */
+/* Runs the candidate once as it is, since cuDNN may allocate memory then, and captures it. */
 static bool candidate_open(const Tuner *t, const CudaLaunch *launch, Candidate *c, char *why,
                            size_t size) {
   c->pack = cuda_rt_plan_pack(launch, t->scratch);
@@ -127,7 +128,8 @@ static bool candidate_open(const Tuner *t, const CudaLaunch *launch, Candidate *
   return !failure && !CUDA(cudaStreamSynchronize, t->stream) && candidate_capture(t, c, why, size);
 }
 
-/* While the first graph runs the second is on its way: the GPU waits for nothing in between. */
+/* Two graphs are launched, and the second is timed: it is there before the first one ends, so that
+ * no wait for the host is in the time. */
 static void candidate_time(const Tuner *t, Candidate *c, int round) {
   float ms = 0;
   CUDA(cudaGraphLaunch, c->graph, t->stream);
@@ -144,7 +146,7 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Fastest first; of equal ones the compiler's favourite. */
+/* Fastest first; where times are equal the compiler's order stays. */
 static void sort(Candidate *c, int n) {
   for (int i = 1; i < n; i++)
     for (int j = i; j > 0 && c[j].median < c[j - 1].median; j--) {
@@ -234,7 +236,7 @@ static void tune_plan(Tuner *t, const CudaLaunch *launch) {
     candidate_close(&c[i]);
 }
 
-/* Launches share plans: is this the first one of its own? */
+/* Launches may share a plan: is this the first launch of its plan? */
 static bool is_first(int graph, int launch) {
   const CudaGraph *g = cuda_rt_found.part->graph;
   const CudaPlan *plan = g[graph].launch[launch].plan;
@@ -261,7 +263,8 @@ static void tune_all(Tuner *t) {
            t->before / 1e3, t->after / 1e3);
 }
 
-/* Candidates are text for one version of cuDNN, and worth timing on what they were made for. */
+/* Candidates are text for one version of cuDNN, and their times serve only GPUs of the capability
+ * that they were made for. */
 static int refuse(void) {
   const CudaFound *found = &cuda_rt_found;
   char why[300] = "";
@@ -287,7 +290,7 @@ static int refuse(void) {
 }
 
 char *cuda_rt_tune(cudaStream_t stream, bool quiet) {
-  enum { SPARE = 64 << 20 }; /* for what libraries allocate */
+  enum { SPARE = 64 << 20 }; /* bytes left to what libraries allocate */
   Tuner t = {.stream = stream, .quiet = quiet};
   size_t all = 0, left = 0;
   if (cuda_rt_failed() || refuse())

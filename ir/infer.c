@@ -2,6 +2,8 @@
  * rule named in ir/ops.def. */
 #include "ir/infer.h"
 
+#include "ir/opt.h"
+
 #include <string.h>
 
 #define A(key) | (UINT64_C(1) << ATTR_##key)
@@ -243,10 +245,9 @@ bool shape_clip_norm(const Node *node, TensorType *out, const char **why) {
   return clip && clip->f > 0 ? true : refuse(why, "needs `clip` above 0");
 }
 
-/* Are all attributes of the op there? Those that may be left out have an obvious zero. */
-static bool complete(const Node *node) {
-  static const uint64_t optional = 0 A(DECAY) A(CLIP) A(NESTEROV) A(DECOUPLED);
-  uint64_t need = op_info[node->op].attrs & ~optional;
+/* Are all of these attributes there that the op knows? */
+static bool complete(const Node *node, uint64_t wanted) {
+  uint64_t need = op_info[node->op].attrs & wanted;
   for (int i = 0; i < node->n_attrs; i++)
     need &= ~(UINT64_C(1) << node->attr[i].key);
   return !need;
@@ -258,7 +259,9 @@ bool shape_loss_scale_update(const Node *node, TensorType *out, const char **why
   if (!is_scalar(arg_type(node, 0), DT_F32) || !is_scalar(arg_type(node, 1), DT_I32) ||
       !is_scalar(arg_type(node, 2), DT_BOOL))
     return refuse(why, "operands must be f32[], i32[], bool[]");
-  return complete(node) ? true : refuse(why, "needs `growth`, `backoff`, `interval`, `min`, `max`");
+  return complete(node, UINT64_MAX)
+             ? true
+             : refuse(why, "needs `growth`, `backoff`, `interval`, `min`, `max`");
 }
 
 /* w, slots (one per result after the first, less the low copy), g, lr, inv [, step] */
@@ -286,7 +289,7 @@ bool shape_opt(const Node *node, TensorType *out, const char **why) {
       return refuse(why, "the copy must be of a 16-bit float type");
     out[n_slots + 1] = type_with(w, low);
   }
-  if (!complete(node))
+  if (!complete(node, opt_coefficients))
     return refuse(why, "lacks a coefficient that its row of the op table names");
   return true;
 }

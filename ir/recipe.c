@@ -36,6 +36,10 @@ const RecipeField *recipe_find(const char *flag_or_field) {
   return NULL;
 }
 
+bool recipe_is_set(const double *field) {
+  return memcmp(field, &(double){RECIPE_UNSET}, sizeof *field) != 0;
+}
+
 static void *field_of(Recipe *recipe, const RecipeField *field) {
   return (char *)recipe + field->offset;
 }
@@ -133,7 +137,7 @@ static bool field_fits(const RecipeField *field, const void *at) {
   case RECIPE_INT:
     return number_fits(&field->takes, (double)*(const int64_t *)at);
   case RECIPE_FLOAT:
-    return number_fits(&field->takes, *(const double *)at);
+    return !recipe_is_set(at) || number_fits(&field->takes, *(const double *)at);
   case RECIPE_FLOATS:
     return numbers_fit(&field->takes, at);
   }

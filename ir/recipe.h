@@ -20,6 +20,9 @@ typedef int64_t RecipeINT;
 typedef double RecipeFLOAT;
 typedef RecipeFloats RecipeFLOATS;
 
+/* A coefficient that nobody has set: a NaN that no text can spell. The optimizer's row decides. */
+#define RECIPE_UNSET __builtin_nan("1")
+
 typedef struct Recipe {
 #define RECIPE(field, flag, kind, otherwise, takes, when, help) Recipe##kind field;
 #include "ir/recipe.def"
@@ -54,6 +57,7 @@ extern const RecipeField recipe_field[RECIPE_COUNT];
 
 Recipe *recipe_new(Arena *arena);                          /* every field at its default */
 const RecipeField *recipe_find(const char *flag_or_field); /* NULL if there is none */
+bool recipe_is_set(const double *field);                   /* is it not RECIPE_UNSET? */
 /* Sets one field from text (a flag's value; lists by commas). False if the field does not take it.
  */
 bool recipe_set(Arena *arena, Recipe *recipe, const RecipeField *field, const char *text);

@@ -45,8 +45,8 @@ int64_t cpu_loop_workspace(const Kernel *kernel) {
     AmpGrid grid = loop_grid(kernel);
     return sums * grid.groups * grid.channels * (int64_t)sizeof(double);
   }
-  const Node *first = kernel->node[0];
-  return first->op == OP_OPT_LARS ? 2 * opt_chunks(first) * (int64_t)sizeof(double) : 0;
+  return opt_needs(kernel) == OPT_NORMS ? 2 * opt_chunks(kernel->node[0]) * (int64_t)sizeof(double)
+                                        : 0;
 }
 
 /* ---- emission ---- */

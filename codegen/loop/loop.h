@@ -6,6 +6,7 @@
 
 #include "codegen/loop/emitter.h"
 #include "codegen/text/common/args.h"
+#include "ir/opt.h"
 #include "ir/space.h"
 
 /* How a kernel reads an operand that it does not compute. */
@@ -92,9 +93,11 @@ void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 /* The affine of relu(affine) in front of a max_pool in its kernel (GPUs); NULL: there is none. */
 const Node *pool_scaled(const Kernel *kernel);
-/* opt.c: the args of one optimizer's kernel, and its function's name */
+/* opt.c: the args of one optimizer's kernel; what it needs (NOTHING: also of other kernels); its
+ * row as arguments of the prelude's AMP_OPTIMIZER: "adam, 2, STEPS" */
 AmpOpt opt_args(Emitter *emit, const Kernel *kernel, const char *name);
-const char *opt_function(const Node *node);
+OptNeeds opt_needs(const Kernel *kernel);
+const char *opt_text(Arena *arena, OpKind op);
 /* table.c: the one of them that the kernel is for; false if it is none of theirs. */
 bool table_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 /* "affine_relu": the ops in order, cut where it gets long. */

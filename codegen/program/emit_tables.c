@@ -1,5 +1,6 @@
 /* A graph and its state as tables of the runtime (runtime/amprt.h). */
 #include "codegen/program/emit.h"
+#include "ir/opt.h"
 #include "ir/text.h"
 
 #include <math.h>
@@ -102,24 +103,12 @@ static int add_ports(Text *rows, const GraphCode *code, OpKind op) {
   return n;
 }
 
-/* The operand of an optimizer that is the gradient: after its parameter and slots. */
-static const Value *gradient_of(const Node *node) {
-  static const struct {
-    OpKind op;
-    int arg;
-  } place[] = {{OP_OPT_SGD, 1}, {OP_OPT_MOMENTUM, 2}, {OP_OPT_LARS, 2}, {OP_OPT_ADAM, 3}};
-  for (size_t i = 0; i < sizeof place / sizeof *place; i++)
-    if (place[i].op == node->op)
-      return node->arg[place[i].arg];
-  return NULL;
-}
-
 static int add_taps(Text *rows, const GraphCode *code) {
   int n = 0;
   bool scaled = graph_find(code->graph, "loss_scale") != NULL;
   for (int i = 0; i < code->graph->n_nodes; i++) {
     const Node *node = code->graph->node[i];
-    const Value *gradient = gradient_of(node);
+    const Value *gradient = opt_op(node->op) ? node->arg[opt_gradient(node->op)] : NULL;
     Address address = gradient ? address_of(code->graph, gradient) : (Address){0};
     if (!address.found)
       continue; /* none, or it lives inside its kernel only */

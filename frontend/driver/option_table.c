@@ -1,6 +1,7 @@
 #include "frontend/driver/option_table.h"
 
 #include "ir/base/nearest.h"
+#include "ir/opt.h"
 
 #include <string.h>
 
@@ -40,6 +41,7 @@ static void help_recipe(FILE *out) {
     help_line(out, 0, field->flag, argument[field->kind], field->help);
     if (field->takes.words)
       fprintf(out, ": %s", recipe_takes(arena, field));
+    opt_print_defaults(field->field, out);
     fputs(field->when == RECIPE_RUN ? " *\n" : "\n", out);
   }
   arena_free(arena);

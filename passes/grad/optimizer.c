@@ -12,34 +12,17 @@
  *
  * With clip_norm a clip_norm node stands between the inverse and the updates; with clip_value each
  * update clips. Runs after loss-scale. Weight decay spares what the recipe or the variable's own
- * `decay` says; what it spares gets plain momentum where the recipe says LARS. Never lets a skipped
- * step change anything: with loss scaling every update here is gated. */
+ * `decay` says; what it spares gets the optimizer that the row in ir/opt.def names. Never lets a
+ * skipped step change anything: with loss scaling every update here is gated. */
 #include "ir/base/list.h"
-#include "ir/recipe.h"
+#include "ir/opt.h"
 #include "passes/edit.h"
 #include "passes/grad/norm.h"
 #include "passes/pass.h"
 
 #include <string.h>
 
-enum { MAX_SLOTS = 2 };
 static const int64_t schedule_size = 64; /* see lr_schedule in ir/README.md */
-
-typedef struct Rule {
-  const char *name; /* as in the recipe */
-  OpKind op;
-  const char *slot[MAX_SLOTS];
-  bool nesterov, decoupled, wants_step;
-} Rule;
-
-static const Rule rules[] = {
-    {.name = "sgd", .op = OP_OPT_SGD},
-    {.name = "momentum", .op = OP_OPT_MOMENTUM, .slot = {"momentum"}},
-    {.name = "nesterov", .op = OP_OPT_MOMENTUM, .slot = {"momentum"}, .nesterov = true},
-    {.name = "lars", .op = OP_OPT_LARS, .slot = {"momentum"}},
-    {.name = "adam", .op = OP_OPT_ADAM, .slot = {"m", "v"}, .wants_step = true},
-    {.name = "adamw", .op = OP_OPT_ADAM, .slot = {"m", "v"}, .wants_step = true, .decoupled = true},
-};
 
 typedef struct Optimizer {
   Graph *graph;
@@ -48,13 +31,6 @@ typedef struct Optimizer {
   Value *finite; /* gates every update; NULL without loss scaling */
   bool *spared;  /* per node: a variable that weight decay spares for what it is used for */
 } Optimizer;
-
-static const Rule *rule_find(const char *name) {
-  for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-    if (strcmp(rules[i].name, name) == 0)
-      return &rules[i];
-  return NULL;
-}
 
 static void find_spared(Optimizer *o, Arena *scratch) {
   bool norm = list_has(o->recipe->decay_spares, "batch_norm");
@@ -77,43 +53,37 @@ static bool is_spared(const Optimizer *o, const Node *param) {
   return o->spared[param->order] || attr_float(param, ATTR_DECAY, 1) == 0;
 }
 
-/* Sets those of the recipe's numbers that the op knows. */
-static void set_attrs(const Optimizer *o, const Rule *rule, Node *node, double decay) {
-  const Recipe *recipe = o->recipe;
-  const struct {
-    AttrKey key;
-    double value;
-  } number[] = {{ATTR_DECAY, decay},         {ATTR_MOMENTUM, recipe->momentum},
-                {ATTR_TRUST, recipe->trust}, {ATTR_EPSILON, recipe->epsilon},
-                {ATTR_BETA1, recipe->beta1}, {ATTR_BETA2, recipe->beta2}};
-  for (size_t i = 0; i < sizeof number / sizeof number[0]; i++)
-    if (op_info[node->op].attrs >> number[i].key & 1)
-      attr_set_float(o->graph, node, number[i].key, number[i].value);
-  if (recipe->clip_value > 0)
-    attr_set_float(o->graph, node, ATTR_CLIP, recipe->clip_value);
-  if (rule->nesterov)
-    attr_set_int(o->graph, node, ATTR_NESTEROV, 1);
-  if (rule->decoupled)
-    attr_set_int(o->graph, node, ATTR_DECOUPLED, 1);
+static void set_attrs(const Optimizer *o, const OptRule *rule, Node *node, double decay) {
+  attr_set_float(o->graph, node, ATTR_DECAY, decay);
+  if (o->recipe->clip_value > 0)
+    attr_set_float(o->graph, node, ATTR_CLIP, o->recipe->clip_value);
+  for (const OptNumber *number = rule->number; number->key != ATTR_END; number++)
+    if (number->is_flag)
+      attr_set_int(o->graph, node, number->key, 1);
+    else
+      attr_set_float(o->graph, node, number->key, opt_number(o->recipe, number));
 }
 
-static Value *add_slot(Graph *graph, Value *param, const char *suffix) {
-  Value *slot =
-      graph_variable_add(graph, name_with(graph, param->name, suffix), "slot", param->type, 0);
-  attr_set_str(graph, slot->node, ATTR_OF, param->name);
-  return slot;
+static Value *add_slot(Graph *graph, Value *param, const OptSlot *slot) {
+  Value *value = graph_variable_add(graph, name_with(graph, param->name, slot->suffix), "slot",
+                                    param->type, 0);
+  attr_set_str(graph, value->node, ATTR_OF, param->name);
+  attr_set_str(graph, value->node, ATTR_INIT, slot->init);
+  return value;
 }
 
-static void update_param(const Optimizer *o, const Rule *rule, Value *param, Value *grad) {
+static void update_param(const Optimizer *o, const OptRule *rule, Value *param, Value *grad) {
   Graph *graph = o->graph;
-  Value *args[1 + MAX_SLOTS + 4] = {param}, *state[1 + MAX_SLOTS] = {param};
-  int n_state = 1, n = 1;
-  for (; n_state <= MAX_SLOTS && rule->slot[n_state - 1]; n_state++)
-    args[n++] = state[n_state] = add_slot(graph, param, rule->slot[n_state - 1]);
+  const OptOp *op = opt_op(rule->op);
+  Value *args[1 + OPT_MAX_SLOTS + 4] = {param}, *state[1 + OPT_MAX_SLOTS] = {param};
+  int n = 1;
+  for (; op->slot[n - 1].suffix; n++)
+    args[n] = state[n] = add_slot(graph, param, &op->slot[n - 1]);
+  int n_state = n;
   args[n++] = grad;
   args[n++] = o->rate;
   args[n++] = o->inverse;
-  if (rule->wants_step)
+  if (op->needs == OPT_STEPS)
     args[n++] = o->step;
   Node *node = graph_append(graph, rule->op, param->node->loc, n, args);
   set_attrs(o, rule, node, decay_of(o, param->node));
@@ -166,11 +136,11 @@ static void add_rate(Optimizer *o) {
   graph_output_add(graph, o->rate, "learning_rate");
 }
 
-static void update_params(const Optimizer *o, const Rule *rule, const ParamGrad *grads, int n) {
-  const Rule *plain = rule->op == OP_OPT_LARS ? rule_find("momentum") : rule;
+static void update_params(const Optimizer *o, const OptRule *rule, const ParamGrad *grads, int n) {
+  const OptRule *spared = opt_find(rule->spared);
   for (int i = 0; i < n; i++) {
     Value *param = grads[i].param;
-    update_param(o, is_spared(o, param->node) ? plain : rule, param, grads[i].grad);
+    update_param(o, is_spared(o, param->node) ? spared : rule, param, grads[i].grad);
   }
 }
 
@@ -214,7 +184,7 @@ static bool check_model(Diag *diag, const Graph *graph) {
 
 bool pass_optimizer(PassContext *context, Graph *graph) {
   Optimizer o = {.graph = graph, .recipe = context->module->recipe};
-  const Rule *rule = rule_find(o.recipe->optimizer);
+  const OptRule *rule = opt_find(o.recipe->optimizer);
   ParamGrad *grads;
   int n = param_grads(graph, context->scratch, &grads);
   if (!n || has_updates(graph) || !check_model(context->diag, graph))

@@ -1,5 +1,7 @@
-/* Every op of ops.def has rows in cases.def and a file tests/ops/OP.amp; every row is legal IR at
- * every dtype, with the results that it names. */
+/* Every op of ops.def has rows in cases.def and, but for optimizers, which optimizers.c asks all
+ * alike, a file tests/ops/OP.amp; every row is legal IR at every dtype, with the results that it
+ * names. */
+#include "ir/opt.h"
 #include "tests/ops/cases.h"
 
 #include <unistd.h>
@@ -28,9 +30,10 @@ int main(int argc, char **argv) {
     snprintf(path, sizeof path, "%s/%s.amp", argv[1], op_info[op].name);
     if (!seen[op])
       printf("FAIL `%s` has no row in cases.def\n", op_info[op].name);
-    if (access(path, R_OK) != 0)
+    bool lacks_file = !opt_op((OpKind)op) && access(path, R_OK) != 0;
+    if (lacks_file)
       printf("FAIL `%s` has no file %s\n", op_info[op].name, path);
-    failed += !seen[op] + (access(path, R_OK) != 0);
+    failed += !seen[op] + lacks_file;
   }
   printf("%d rows, %d failures\n", n_ops_cases, failed);
   return failed != 0;

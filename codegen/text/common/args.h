@@ -107,9 +107,9 @@ typedef struct AmpOpt {
   AmpRef w, slot[AMP_MAX_SLOTS], g, lr, inv, step, go;
   AmpRef out[AMP_MAX_OPT_OUT]; /* w', slots', copy: in the arena, if anyone reads them there */
   AmpRef var[AMP_MAX_OPT_OUT]; /* the variables that they become */
-  int64_t n, chunks, scratch;  /* scratch: LARS, two doubles per chunk, offset in the arena */
+  int64_t n, chunks, scratch;  /* scratch: NORMS, two doubles per chunk, offset in the arena */
   double decay, momentum, trust, epsilon, beta1, beta2, clip; /* clip 0: none */
-  int32_t n_slots, nesterov, decoupled, has_copy;
+  int32_t nesterov, decoupled, has_copy, unused;
 } AmpOpt;
 
 /* ---- pooling: x is [N,H,W,C], y is [N,P,Q,C] ---- */

@@ -1,5 +1,6 @@
-/* Optimizers: one pass over a parameter, its slots and its gradient. Unscale, clip, decay, step,
- * store, and the low-precision copy, all in f32; nothing is touched if the predicate says no. */
+/* Optimizers on the CPU: one pass over a parameter, its slots and its gradient, in blocks that stay
+ * in the cache: unscale, clip, step, store, and the low-precision copy. Nothing is touched if the
+ * predicate says no. */
 #ifndef AMP_PRELUDE_OPT_H
 #define AMP_PRELUDE_OPT_H
 
@@ -12,6 +13,70 @@ typedef struct AmpOptBlock { /* old values, new values */
 } AmpOptBlock;
 
 typedef void AmpOptStep(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n);
+
+/* The kernel `function` of the optimizer `name`: its row of ir/opt.def says the other two. The
+ * emitter writes this line once in every program that uses it. */
+#define AMP_OPTIMIZER(function, name, slots, needs)                                                \
+  AMP_FN void function##_block(const AmpOpt *a, const AmpOptScalars *shared, const AmpOptBlock *b, \
+                               int n) {                                                            \
+    const AmpOptScalars s = *shared;                                                               \
+    const float *w = b->w, *u = b->slot[0], *v = b->slot[1], *g = b->g;                            \
+    float *new_w = b->new_w, *new_u = b->new_slot[0], *new_v = b->new_slot[1];                     \
+    AMP_SIMD                                                                                       \
+    for (int i = 0; i < n; i++) {                                                                  \
+      AmpOptElement e;                                                                             \
+      e.w = w[i];                                                                                  \
+      e.g = g[i];                                                                                  \
+      if ((slots) > 0)                                                                             \
+        e.slot[0] = u[i];                                                                          \
+      if ((slots) > 1)                                                                             \
+        e.slot[1] = v[i];                                                                          \
+      amp_step_##name(a, &s, &e);                                                                  \
+      new_w[i] = e.w;                                                                              \
+      if ((slots) > 0)                                                                             \
+        new_u[i] = e.slot[0];                                                                      \
+      if ((slots) > 1)                                                                             \
+        new_v[i] = e.slot[1];                                                                      \
+    }                                                                                              \
+  }                                                                                                \
+  AMP_FN void function(const AmprtRun *run, const void *args) {                                    \
+    const AmpOpt *a = (const AmpOpt *)args;                                                        \
+    AmpOptScalars s = amp_opt_scalars(a, *(const float *)amp_at(run, &a->lr),                      \
+                                      *(const float *)amp_at(run, &a->inv));                       \
+    amp_opt_##needs(run, a, &s);                                                                   \
+    amp_opt_run(run, a, &s, slots, function##_block);                                              \
+  }
+
+/* ---- what a row needs ---- */
+
+AMP_FN void amp_opt_NOTHING(const AmprtRun *run, const AmpOpt *a, AmpOptScalars *s) {
+  (void)run, (void)a, (void)s;
+}
+
+AMP_FN void amp_opt_STEPS(const AmprtRun *run, const AmpOpt *a, AmpOptScalars *s) {
+  double t = (double)(*(const int64_t *)amp_at(run, &a->step) + 1);
+  s->correction1 = amp_opt_correction(a->beta1, t);
+  s->correction2 = amp_opt_correction(a->beta2, t);
+}
+
+/* The norms are summed in a fixed order. */
+AMP_FN void amp_opt_NORMS(const AmprtRun *run, const AmpOpt *a, AmpOptScalars *s) {
+  const void *w = amp_at(run, &a->w), *g = amp_at(run, &a->g);
+  double *sum = (double *)(void *)(run->arena + a->scratch), ww = 0, gg = 0;
+  AMP_PARALLEL(a->chunks)
+  for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
+    int64_t at = chunk * a->n / a->chunks, end = (chunk + 1) * a->n / a->chunks;
+    sum[2 * chunk] = amp_squares(AMPRT_F32, w, at, end, 1, AMP_INF);
+    sum[2 * chunk + 1] = amp_squares(a->g.dtype, g, at, end, s->unscale, s->clip);
+  }
+  for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
+    ww += sum[2 * chunk];
+    gg += sum[2 * chunk + 1];
+  }
+  s->ratio = amp_opt_ratio(a, ww, gg);
+}
+
+/* ---- the pass over the elements ---- */
 
 AMP_FN void amp_opt_store(const AmprtRun *run, const AmpOpt *a, int k, int64_t at, int n,
                           const float *value, int go) {
@@ -29,7 +94,7 @@ AMP_FN const float *amp_opt_clip(const AmpOptScalars *s, const float *g, float *
   return to;
 }
 
-AMP_FN void amp_opt_block(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s,
+AMP_FN void amp_opt_block(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s, int slots,
                           AmpOptStep *step, int64_t at, int n, int go) {
   float buf_g[AMP_BUFFER], w[AMP_BUFFER], slot[AMP_MAX_SLOTS][AMP_BUFFER];
   AmpOptBlock b;
@@ -38,24 +103,19 @@ AMP_FN void amp_opt_block(const AmprtRun *run, const AmpOpt *a, const AmpOptScal
   if (s->clip < AMP_INF)
     b.g = amp_opt_clip(s, b.g, buf_g, n);
   b.new_w = w;
-  for (int k = 0; k < a->n_slots; k++) {
-    b.slot[k] = (const float *)amp_at(run, &a->slot[k]) + at;
+  for (int k = 0; k < AMP_MAX_SLOTS; k++) {
+    b.slot[k] = k < slots ? (const float *)amp_at(run, &a->slot[k]) + at : NULL;
     b.new_slot[k] = slot[k];
   }
   step(a, s, &b, n);
   amp_opt_store(run, a, 0, at, n, w, go);
-  for (int k = 0; k < a->n_slots; k++)
+  for (int k = 0; k < slots; k++)
     amp_opt_store(run, a, 1 + k, at, n, slot[k], go);
   if (a->has_copy)
-    amp_opt_store(run, a, 1 + a->n_slots, at, n, w, go);
+    amp_opt_store(run, a, 1 + slots, at, n, w, go);
 }
 
-AMP_FN AmpOptScalars amp_opt_begin(const AmprtRun *run, const AmpOpt *a) {
-  return amp_opt_scalars(a, *(const float *)amp_at(run, &a->lr),
-                         *(const float *)amp_at(run, &a->inv));
-}
-
-AMP_FN void amp_opt_run(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s,
+AMP_FN void amp_opt_run(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s, int slots,
                         AmpOptStep *step) {
   int go = amp_go(run, &a->go), stores = go;
   for (int k = 0; k < AMP_MAX_OPT_OUT; k++)
@@ -66,110 +126,8 @@ AMP_FN void amp_opt_run(const AmprtRun *run, const AmpOpt *a, const AmpOptScalar
   for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
     int64_t at = chunk * a->n / a->chunks, end = (chunk + 1) * a->n / a->chunks;
     for (; at < end; at += AMP_WIDTH)
-      amp_opt_block(run, a, s, step, at, amp_piece(end, at), go);
+      amp_opt_block(run, a, s, slots, step, at, amp_piece(end, at), go);
   }
-}
-
-AMP_FN void amp_step_sgd(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n) {
-  const float lr = s->lr, inv = s->inv, decay = s->decay;
-  const float *w = b->w, *g = b->g;
-  float *new_w = b->new_w;
-  (void)a;
-  AMP_SIMD
-  for (int i = 0; i < n; i++)
-    new_w[i] = w[i] - lr * (g[i] * inv + decay * w[i]);
-}
-
-AMP_FN void amp_step_momentum(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b,
-                              int n) {
-  const float lr = s->lr, inv = s->inv, decay = s->decay, momentum = s->momentum;
-  const float ahead = a->nesterov ? 1.0f : 0.0f, scale = a->nesterov ? momentum : 1.0f;
-  const float *w = b->w, *m = b->slot[0], *g = b->g;
-  float *new_w = b->new_w, *new_m = b->new_slot[0];
-  AMP_SIMD
-  for (int i = 0; i < n; i++) {
-    float d = g[i] * inv + decay * w[i], v = momentum * m[i] + d;
-    new_m[i] = v;
-    new_w[i] = w[i] - lr * (a->nesterov ? d * ahead + scale * v : v);
-  }
-}
-
-AMP_FN void amp_step_lars(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n) {
-  const float rate = s->lr * s->fix1, inv = s->inv, decay = s->decay, momentum = s->momentum;
-  const float *w = b->w, *m = b->slot[0], *g = b->g;
-  float *new_w = b->new_w, *new_m = b->new_slot[0];
-  (void)a;
-  AMP_SIMD
-  for (int i = 0; i < n; i++) {
-    float v = momentum * m[i] + rate * (g[i] * inv + decay * w[i]);
-    new_m[i] = v;
-    new_w[i] = w[i] - v;
-  }
-}
-
-AMP_FN void amp_step_adam(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n) {
-  const float lr = s->lr, inv = s->inv, b1 = s->momentum, r1 = s->rest1, b2 = s->beta2,
-              r2 = s->rest2;
-  const float fix1 = s->fix1, fix2 = s->fix2, epsilon = s->epsilon;
-  const float coupled = a->decoupled ? 0.0f : s->decay, apart = a->decoupled ? s->decay : 0.0f;
-  const float *w = b->w, *m = b->slot[0], *v = b->slot[1], *g = b->g;
-  float *new_w = b->new_w, *new_m = b->new_slot[0], *new_v = b->new_slot[1];
-  AMP_SIMD
-  for (int i = 0; i < n; i++) {
-    float d = g[i] * inv + coupled * w[i];
-    float mi = b1 * m[i] + r1 * d, vi = b2 * v[i] + r2 * d * d;
-    new_m[i] = mi;
-    new_v[i] = vi;
-    new_w[i] = w[i] - lr * (mi * fix1 / (amp_sqrt(vi * fix2) + epsilon) + apart * w[i]);
-  }
-}
-
-AMP_FN void amp_opt_sgd(const AmprtRun *run, const void *args) {
-  const AmpOpt *a = (const AmpOpt *)args;
-  AmpOptScalars s = amp_opt_begin(run, a);
-  amp_opt_run(run, a, &s, amp_step_sgd);
-}
-
-AMP_FN void amp_opt_momentum(const AmprtRun *run, const void *args) {
-  const AmpOpt *a = (const AmpOpt *)args;
-  AmpOptScalars s = amp_opt_begin(run, a);
-  amp_opt_run(run, a, &s, amp_step_momentum);
-}
-
-AMP_FN void amp_opt_adam(const AmprtRun *run, const void *args) {
-  const AmpOpt *a = (const AmpOpt *)args;
-  AmpOptScalars s = amp_opt_begin(run, a);
-  double t = (double)(*(const int64_t *)amp_at(run, &a->step) + 1);
-  amp_opt_betas(a, &s);
-  s.fix1 = amp_opt_correction(a->beta1, t);
-  s.fix2 = amp_opt_correction(a->beta2, t);
-  amp_opt_run(run, a, &s, amp_step_adam);
-}
-
-/* trust * |w| / (|g| + decay * |w| + epsilon), the norms summed in a fixed order. */
-AMP_FN double amp_lars_ratio(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s) {
-  const void *w = amp_at(run, &a->w), *g = amp_at(run, &a->g);
-  double *sum = (double *)(void *)(run->arena + a->scratch), ww = 0, gg = 0;
-  AMP_PARALLEL(a->chunks)
-  for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
-    int64_t at = chunk * a->n / a->chunks, end = (chunk + 1) * a->n / a->chunks;
-    sum[2 * chunk] = amp_squares(AMPRT_F32, w, at, end, 1, AMP_INF);
-    sum[2 * chunk + 1] = amp_squares(a->g.dtype, g, at, end, s->unscale, s->clip);
-  }
-  for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
-    ww += sum[2 * chunk];
-    gg += sum[2 * chunk + 1];
-  }
-  ww = sqrt(ww);
-  gg = sqrt(gg);
-  return ww != 0 && gg != 0 ? a->trust * ww / (gg + a->decay * ww + a->epsilon) : 1;
-}
-
-AMP_FN void amp_opt_lars(const AmprtRun *run, const void *args) {
-  const AmpOpt *a = (const AmpOpt *)args;
-  AmpOptScalars s = amp_opt_begin(run, a);
-  s.fix1 = (float)amp_lars_ratio(run, a, &s);
-  amp_opt_run(run, a, &s, amp_step_lars);
 }
 
 #endif

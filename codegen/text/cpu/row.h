@@ -25,11 +25,6 @@ AMP_FN double amp_sum(const float *x, int n) {
   return amp_lanes(lane);
 }
 
-/* Its bound is the sign's own; NaN stays. */
-AMP_INLINE float amp_clip(float x, float bound) {
-  return x > bound ? bound : x < -bound ? -bound : x;
-}
-
 AMP_INLINE int amp_piece(int64_t K, int64_t k) {
   return K - k < AMP_WIDTH ? (int)(K - k) : AMP_WIDTH;
 }

@@ -143,3 +143,17 @@ void eval_opt_adam(const Node *node, const EvalTensor *a, EvalTensor *r) {
   }
   write_copy(node, r);
 }
+
+/* a: w, rms, m, g, lr, inv; r: w', rms', m' */
+void eval_opt_rmsprop(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  double lr = a[4].v[0], inv = a[5].v[0], decay = attr_float(node, ATTR_DECAY, 0);
+  double momentum = attr_float(node, ATTR_MOMENTUM, 0), beta = attr_float(node, ATTR_BETA2, 0.9);
+  double epsilon = attr_float(node, ATTR_EPSILON, 0);
+  for (int64_t i = 0, n = type_count(r[0].type); i < n; i++) {
+    double w = a[0].v[i], g = unscaled(node, a[3].v[i], inv) + decay * w;
+    r[1].v[i] = beta * a[1].v[i] + (1 - beta) * g * g;
+    r[2].v[i] = momentum * a[2].v[i] + lr * g / sqrt(r[1].v[i] + epsilon);
+    r[0].v[i] = w - r[2].v[i];
+  }
+  write_copy(node, r);
+}

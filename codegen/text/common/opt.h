@@ -89,4 +89,14 @@ AMP_INLINE void amp_step_adam(const AmpOpt *a, const AmpOptScalars *s, AmpOptEle
   e->w = e->w - s->lr * (m * s->correction1 / root + apart * e->w);
 }
 
+AMP_INLINE void amp_step_rmsprop(const AmpOpt *a, const AmpOptScalars *s, AmpOptElement *e) {
+  float d = e->g * s->inv + s->decay * e->w;
+  float rms = s->beta2 * e->slot[0] + s->rest2 * d * d;
+  float m = s->momentum * e->slot[1] + s->lr * d / amp_sqrt(rms + s->epsilon);
+  (void)a;
+  e->slot[0] = rms;
+  e->slot[1] = m;
+  e->w = e->w - m;
+}
+
 #endif

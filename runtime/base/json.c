@@ -45,6 +45,13 @@ void amprt_text_string(AmprtText *text, const char *string) {
   amprt_text_add(text, "\"");
 }
 
+void amprt_text_shown(AmprtText *text, const char *string) {
+  for (const char *c = string; *c; c++) {
+    unsigned char u = (unsigned char)*c;
+    amprt_text_add(text, "%c", u < 0x20 || u == 0x7f ? '?' : u);
+  }
+}
+
 void amprt_text_number(AmprtText *text, double value) {
   char digits[40] = "null";
   for (int precision = 1; precision <= 17 && isfinite(value); precision++) {
@@ -93,11 +100,11 @@ static bool hex4(AmprtJson *json, uint32_t *out) {
   return true;
 }
 
-/* After `\u`: one code point, of two halves if it is beyond 16 bits, as UTF-8. Shorter than it was.
- */
+/* After `\u`: one code point, of two halves if it is beyond 16 bits, as UTF-8, which is shorter
+ * than its escape. A C string cannot hold U+0000. */
 static bool decode_unicode(AmprtJson *json, char **to) {
   uint32_t code, low;
-  if (!hex4(json, &code) || code < 0x20 || (code >= 0xdc00 && code < 0xe000))
+  if (!hex4(json, &code) || !code || (code >= 0xdc00 && code < 0xe000))
     return false;
   if (code >= 0xd800 && code < 0xdc00) {
     if (json->end - json->at < 2 || json->at[0] != '\\' || json->at[1] != 'u')
@@ -116,16 +123,36 @@ static bool decode_unicode(AmprtJson *json, char **to) {
 }
 
 static bool decode_escape(AmprtJson *json, char **to) {
-  static const char from[] = "\"\\/";
+  static const char from[] = "\"\\/bfnrt", is[] = "\"\\/\b\f\n\r\t";
   if (json->at == json->end)
     return false;
   char c = *json->at++;
   if (c == 'u')
     return decode_unicode(json, to);
-  if (!c || !strchr(from, c)) /* \n and its like are control characters */
-    return false;
-  *(*to)++ = c;
-  return true;
+  const char *found = c ? strchr(from, c) : NULL;
+  if (found)
+    *(*to)++ = is[found - from];
+  return found != NULL;
+}
+
+/* How many bytes the UTF-8 character at `at` has; 0 if it is none (RFC 3629: no overlong forms, no
+ * surrogates, nothing above U+10FFFF). */
+static int utf8_length(const char *at, const char *end) {
+  const unsigned char *c = (const unsigned char *)at;
+  int n = c[0] < 0x80   ? 1
+          : c[0] < 0xc2 ? 0
+          : c[0] < 0xe0 ? 2
+          : c[0] < 0xf0 ? 3
+          : c[0] < 0xf5 ? 4
+                        : 0;
+  if (n > end - at)
+    return 0;
+  for (int i = 1; i < n; i++)
+    if ((c[i] & 0xc0) != 0x80)
+      return 0;
+  bool overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+  bool beyond = (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf4 && c[1] > 0x8f);
+  return overlong || beyond ? 0 : n;
 }
 
 bool amprt_json_string(AmprtJson *json, const char **out) {
@@ -134,13 +161,16 @@ bool amprt_json_string(AmprtJson *json, const char **out) {
   char *to = json->at;
   *out = to;
   while (json->at < json->end && *json->at != '"') {
-    unsigned char c = (unsigned char)*json->at++;
-    if (c < 0x20 || c == 0x7f)
+    int n = utf8_length(json->at, json->end);
+    if (!n || (unsigned char)*json->at < 0x20)
       return false;
-    if (c != '\\')
-      *to++ = (char)c;
-    else if (!decode_escape(json, &to))
-      return false;
+    if (*json->at == '\\') {
+      json->at++;
+      if (!decode_escape(json, &to))
+        return false;
+    } else
+      for (; n; n--)
+        *to++ = *json->at++;
   }
   if (json->at == json->end)
     return false;

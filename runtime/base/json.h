@@ -15,6 +15,8 @@ typedef struct AmprtText {
 
 void amprt_text_add(AmprtText *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void amprt_text_string(AmprtText *text, const char *string); /* in quotes, escaped */
+/* For people: a byte that could play tricks with a terminal becomes `?`. */
+void amprt_text_shown(AmprtText *text, const char *string);
 /* The shortest form that reads back as the same float; null if it is not finite (JSON has no NaN).
  */
 void amprt_text_number(AmprtText *text, double value);
@@ -29,8 +31,8 @@ typedef struct AmprtJson {
 bool amprt_json_char(AmprtJson *json, char c);
 /* Looks only: is c next? */
 bool amprt_json_sees(AmprtJson *json, char c);
-/* Decodes a string in place, over its own text, and terminates it. No NUL, no control characters.
- */
+/* A string by all rules of RFC 8259 but one: it cannot hold U+0000. Decodes it in place, over its
+ * own text, and terminates it. What is no UTF-8, or half a surrogate pair, is refused. */
 bool amprt_json_string(AmprtJson *json, const char **out);
 /* Digits only, less than 2^63. */
 bool amprt_json_natural(AmprtJson *json, uint64_t *out);

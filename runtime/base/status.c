@@ -11,7 +11,7 @@ AmprtStatus amprt_fail(AmprtError *error, AmprtStatus status, const char *fmt, .
   vsnprintf(error->text, sizeof error->text, fmt, args);
   va_end(args);
   for (unsigned char *c = (unsigned char *)error->text; *c; c++)
-    if ((*c < 0x20 && *c != '\n') || *c == 0x7f)
+    if (*c < 0x20 || *c == 0x7f)
       *c = '?';
   error->status = status;
   return status;

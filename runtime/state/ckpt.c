@@ -183,6 +183,8 @@ static bool read_number(const AmprtTensors *file, const char *key, uint64_t *out
   return text && *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
+enum { MOST_STEPS_BITS = 53 }; /* so many are exact in a double, and too many for any run */
+
 static AmprtStatus check_meta(const Match *match, const char *path, AmprtProgress *progress,
                               AmprtText *notes, AmprtError *error) {
   const AmprtTensors *file = &match->file;
@@ -191,8 +193,8 @@ static AmprtStatus check_meta(const Match *match, const char *path, AmprtProgres
   uint64_t step;
   if (!model || !fingerprint || !amprt_tensors_meta(file, "crc32") ||
       !read_number(file, "step", &step) || !read_number(file, "examples", &progress->examples) ||
-      !read_number(file, "seed", &progress->seed) || step > INT64_MAX ||
-      progress->examples > INT64_MAX)
+      !read_number(file, "seed", &progress->seed) || step >> MOST_STEPS_BITS ||
+      progress->examples >> MOST_STEPS_BITS)
     return amprt_fail(error, AMPRT_INPUT,
                       "%s: is no checkpoint of ampcc (metadata); --init-from reads its weights",
                       path);
@@ -207,6 +209,29 @@ static AmprtStatus check_meta(const Match *match, const char *path, AmprtProgres
   return AMPRT_OK;
 }
 
+/* What the training counts with: a forged number must not overflow. */
+static AmprtStatus check_counters(const Match *match, const char *path,
+                                  const AmprtProgress *progress, AmprtError *error) {
+  const AmprtProgram *program = match->program;
+  for (int i = 0; i < program->n_variables; i++) {
+    const AmprtVariable *v = &program->variable[i];
+    const AmprtTensor *tensor = match->tensor[i];
+    if (!tensor || tensor->elements != 1)
+      continue;
+    double value = amprt_scalar(tensor->dtype, tensor->data);
+    if (v->kind == AMPRT_COUNTER && value != (double)progress->step)
+      return amprt_fail(error, AMPRT_INPUT,
+                        "%s: its `%s` is %.0f and the step of its metadata %" PRId64
+                        "; the file is damaged",
+                        path, v->name, value, progress->step);
+    bool low = v->dtype == AMPRT_F32 ? value <= 0 : value < 0; /* counters start at 0 */
+    if (v->kind == AMPRT_SCALE && (low || !(value <= 0x1p127)))
+      return amprt_fail(error, AMPRT_INPUT, "%s: its `%s` is %g; the file is damaged", path,
+                        v->name, amprt_shown(value));
+  }
+  return AMPRT_OK;
+}
+
 static bool has_scale_rule(const AmprtTensors *file) {
   return amprt_tensors_find(file, "good_steps") != NULL;
 }
@@ -218,6 +243,13 @@ static bool same_start(const AmprtVariable *variable, const AmprtTensor *tensor)
     return false;
   memcpy(&value, tensor->data, sizeof value);
   return value == (float)variable->init_arg[0];
+}
+
+static void add_shown(AmprtText *notes, const char *before, const char *of_file,
+                      const char *after) {
+  amprt_text_add(notes, "%s", before);
+  amprt_text_shown(notes, of_file);
+  amprt_text_add(notes, "%s", after);
 }
 
 /* A dynamic scale goes on where another dynamic one stopped, whatever the dtype. A fixed one is no
@@ -239,7 +271,7 @@ static void match_scale(Match *match, int i, AmprtText *notes) {
   } else {
     match_one(match, i, false);
     if (dtype && strcmp(dtype, match->program->dtype) && !is_rule)
-      amprt_text_add(notes, "the loss scale of the %.20s run goes on\n", dtype);
+      add_shown(notes, "the loss scale of the ", dtype, " run goes on\n");
   }
 }
 
@@ -279,6 +311,8 @@ AmprtStatus amprt_ckpt_resume(const char *path, AmprtMachine *machine, AmprtProg
     match_all(&match, notes);
     status = match_end(&match, path, "; --init-from takes parameters and statistics only", error);
   }
+  if (!status)
+    status = check_counters(&match, path, &read, error);
   if (!status)
     status = store_all(&match, machine, error);
   match_close(&match);

@@ -135,7 +135,15 @@ static const struct {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
      "shape is damaged"},
     {"{\"a\":3}", 0, "`{` is missing"},
-    {"{\"a\\n\":{" T "[0,4]}}", 4, "a name in the header"},
+    {"{\"a\\n\\t\\u0007\x7f\":{" T "[0,4]}}", 4, NULL},
+    {"{\"__metadata__\":{\"\\b\\f\\r\":\"line\\nline\\u001b\"}}", 0, NULL},
+    {"{\"a\n\":{" T "[0,4]}}", 4, "a name in the header"},
+    {"{\"a\":{" T "[0,4]},\"\\u0061\":{" T "[4,8]}}", 8, "tensor `a`: is there twice"},
+    {"{\"__metadata__\":{\"k\":\"1\",\"\\u006b\":\"2\"}}", 0, "key twice"},
+    {"{\"a\xff\":{" T "[0,4]}}", 4, "a name in the header"},
+    {"{\"a\xc3\":{" T "[0,4]}}", 4, "a name in the header"},
+    {"{\"a\xed\xa0\x80\":{" T "[0,4]}}", 4, "a name in the header"},
+    {"{\"__metadata__\":{\"k\":\"\xc0\x80\"}}", 0, "a value in the header"},
     {"{\"a\\u0000\":{" T "[0,4]}}", 4, "a name in the header"},
     {"{\"a\\ud800\":{" T "[0,4]}}", 4, "a name in the header"},
     {"{\"a\\x\":{" T "[0,4]}}", 4, "a name in the header"},
@@ -160,6 +168,23 @@ static void test_headers(void **state) {
       fail_msg("%s: %s", headers[i].header, status ? error.text : "is accepted");
     amprt_tensors_free(&in);
   }
+}
+
+/* What is written of any bytes that are UTF-8 is read back as it was. */
+static void test_odd_strings(void **state) {
+  (void)state;
+  static const float x = 1;
+  static const int64_t dim[] = {1};
+  char name[] = "\x01\x1f \"\\/\x7f\n\t\xc3\xa9\xf0\x9f\x98\x80";
+  const AmprtTensorOut out[] = {{name, AMPRT_F32, 1, dim, &x, false}};
+  const AmprtMeta meta[] = {{"format", "pt"}, {name, name}};
+  AmprtTensors in;
+  if (amprt_tensors_write(in_scratch("odd"), out, 1, meta, 2, &error) ||
+      amprt_tensors_read(in_scratch("odd"), &in, &error))
+    fail_msg("%s", error.text);
+  assert_non_null(amprt_tensors_find(&in, name));
+  assert_string_equal(amprt_tensors_meta(&in, name), name);
+  amprt_tensors_free(&in);
 }
 
 static void test_cannot_write(void **state) {
@@ -197,7 +222,7 @@ static void test_json(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       SCRATCH_TEST(test_round_trip),   SCRATCH_TEST(test_damage),   cmocka_unit_test(test_headers),
-      SCRATCH_TEST(test_cannot_write), cmocka_unit_test(test_json),
+      SCRATCH_TEST(test_cannot_write), cmocka_unit_test(test_json), SCRATCH_TEST(test_odd_strings),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,6 +270,54 @@ static void test_clean_last(void **state) {
   assert_false(amprt_is_file(in_scratch("m/log.jsonl")));
 }
 
+/* A checkpoint whose counters are forged, with a right checksum. */
+static void test_forged(void **state) {
+  (void)state;
+  static const int64_t most = INT64_MAX, least = INT64_MIN;
+  static const float zero = 0, nan = NAN, inf = INFINITY, minus = -1;
+  static const int32_t good = -1;
+  static const struct {
+    const char *tensor, *key; /* one or the other */
+    const void *value;
+    const char *says;
+  } forged[] = {
+      {"global_step", NULL, &most, "its `global_step` is 9223372036854775808 and the step"},
+      {"global_step", NULL, &least, "and the step of its metadata 20"},
+      {"loss_scale", NULL, &zero, "its `loss_scale` is 0"},
+      {"loss_scale", NULL, &nan, "its `loss_scale` is nan"},
+      {"loss_scale", NULL, &inf, "its `loss_scale` is inf"},
+      {"loss_scale", NULL, &minus, "its `loss_scale` is -1"},
+      {"good_steps", NULL, &good, "its `good_steps` is -1"},
+      {NULL, "step", "9223372036854775807", "is no checkpoint of ampcc (metadata)"},
+      {NULL, "step", "21", "and the step of its metadata 21"},
+      {NULL, "examples", "9223372036854775807", "is no checkpoint of ampcc (metadata)"},
+      {NULL, "examples", "-1", "is no checkpoint of ampcc (metadata)"},
+      {NULL, "step", "1e3", "is no checkpoint of ampcc (metadata)"}};
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=20");
+  AmprtTensors file = load("m/ckpt-20.safetensors");
+  for (size_t f = 0; f < sizeof forged / sizeof *forged; f++) {
+    AmprtTensorOut out[16];
+    AmprtMeta meta[64];
+    int n_meta = 0;
+    for (int i = 0; i < file.n_tensors; i++) {
+      const AmprtTensor *t = &file.tensor[i];
+      bool hit = forged[f].tensor && !strcmp(t->name, forged[f].tensor);
+      const void *data = hit ? forged[f].value : t->data;
+      out[i] = (AmprtTensorOut){t->name, t->dtype, t->rank, t->dim, data, false};
+    }
+    for (int i = 0; i < file.n_meta; i++) {
+      bool hit = forged[f].key && !strcmp(file.meta[i].key, forged[f].key);
+      if (strcmp(file.meta[i].key, "crc32")) /* the writer's own */
+        meta[n_meta++] = hit ? (AmprtMeta){file.meta[i].key, forged[f].value} : file.meta[i];
+    }
+    if (amprt_tensors_write(in_scratch("m/ckpt-20.safetensors"), out, file.n_tensors, meta, n_meta,
+                            &error))
+      fail_msg("%s", error.text);
+    run_bad(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume", 1, forged[f].says);
+  }
+  amprt_tensors_free(&file);
+}
+
 static void test_precisions(void **state) {
   (void)state;
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=20");
@@ -524,6 +572,7 @@ int main(int argc, char **argv) {
       RUN_TEST(test_disk_full),    RUN_TEST(test_log),        RUN_TEST(test_lock),
       RUN_TEST(test_target_fails), RUN_TEST(test_unreadable), RUN_TEST(test_old_log),
       RUN_TEST(test_clean_last),   RUN_TEST(test_diverged),   RUN_TEST(test_stuck_at_end),
+      RUN_TEST(test_forged),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 #include "ir/recipe.h"
 
+#include "ir/base/text.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -302,6 +304,8 @@ void recipe_check(Arena *arena, const Recipe *recipe, const RecipePlaces *places
       report_field(arena, &recipe_field[i], at, places && places->of[i].line ? places->of[i] : loc,
                    diag);
   }
+  if (!text_is_printable(recipe->name))
+    diag_error(diag, loc, DIAG_RECIPE, "the model's name holds a control character");
   const char *conflict = recipe_conflict(arena, recipe);
   if (conflict)
     diag_error(diag, loc, DIAG_RECIPE, "%s", conflict);

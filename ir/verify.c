@@ -1,5 +1,6 @@
 /* The invariants that every pass may rely on and must leave true, and what is legal in which
  * stage. For parsed text a failure is the user's; after a pass it is our bug. */
+#include "ir/base/text.h"
 #include "ir/ir.h"
 #include "ir/names.h"
 
@@ -200,6 +201,17 @@ static bool check_graph(const Graph *graph, Diag *diag) {
   return ok && check_updates(graph, diag);
 }
 
+/* A checkpoint is a safetensors file: JSON with one key for each variable, and one for all else. */
+static bool check_variable_name(const Value *value, Diag *diag) {
+  const char *wrong = !strcmp(value->name, "__metadata__") ? "is that of its metadata"
+                      : !text_is_printable(value->name)    ? "holds a control character"
+                                                           : NULL;
+  if (wrong)
+    diag_error(diag, value->node->loc, DIAG_VARIABLE_NAME,
+               "a checkpoint cannot hold a variable whose name %s", wrong);
+  return !wrong;
+}
+
 /* Variables of one name are one variable: same type, kind and initialiser in every graph. */
 static bool check_state(const Module *module, Diag *diag) {
   NameMap *seen = names_new(module->arena);
@@ -210,6 +222,7 @@ static bool check_state(const Module *module, Diag *diag) {
       if (node->op != OP_VARIABLE)
         continue;
       Value *value = node->result[0], *first = names_get(seen, value->name);
+      ok &= first || check_variable_name(value, diag);
       if (!first)
         names_put(seen, value->name, value);
       else if (!type_equal(first->type, value->type) ||

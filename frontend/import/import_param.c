@@ -92,9 +92,10 @@ static void set_init(Import *im, Node *node, const Ampcc__Parameter *param, int6
     attr_set_floats(im->graph, node, ATTR_DATA, def->data, (int)def->n_data);
 }
 
-/* Names of variables that passes make (ir/README.md). */
+/* Names of variables that passes make (ir/README.md), and what a checkpoint calls its metadata. */
 static bool is_reserved(const char *name) {
-  return !strcmp(name, "global_step") || !strcmp(name, "loss_scale") || !strcmp(name, "good_steps");
+  return !strcmp(name, "global_step") || !strcmp(name, "loss_scale") ||
+         !strcmp(name, "good_steps") || !strcmp(name, "__metadata__");
 }
 
 static Value *make_variable(Import *im, const Ampcc__Parameter *param) {
@@ -119,7 +120,7 @@ void import_parameters(Import *im) {
     const Ampcc__Parameter *param = im->model->parameter[i];
     if (is_reserved(param->name))
       import_error(im, "parameter", param->name, DIAG_MODEL_NAME,
-                   "the name is reserved for the program's own state");
+                   "the name is reserved for the program's own state and checkpoints");
     else if (import_define(im, "parameter", param->name, &import_poison))
       names_put(im->names, param->name, make_variable(im, param));
   }

@@ -9,11 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void amprt_log_begin(AmprtLog *log, const AmprtOptions *options) {
-  bool to_stdout = !strcmp(options->log_file, "-");
-  *log = (AmprtLog){
-      .out = to_stdout ? stderr : stdout, .quiet = options->quiet, .verbose = options->verbose};
-  log->terminal = isatty(fileno(log->out)) && !log->quiet;
+void amprt_log_begin(AmprtLog *log, bool quiet, bool verbose, bool to_stdout) {
+  *log = (AmprtLog){.out = to_stdout ? stderr : stdout, .quiet = quiet, .verbose = verbose};
+  log->terminal = isatty(fileno(log->out)) && !quiet;
 }
 
 /* A run that was killed may have left half a line: the next one begins on a line of its own. */

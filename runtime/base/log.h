@@ -3,7 +3,7 @@
 #define AMPRT_LOG_H
 
 #include "runtime/base/json.h"
-#include "runtime/core/options.h"
+#include "runtime/base/status.h"
 
 #include <stdio.h>
 
@@ -16,8 +16,8 @@ typedef struct AmprtLog {
   int width;        /* of the progress line that is on the terminal now; 0 if none */
 } AmprtLog;
 
-/* Before anything is said. --log-file=- gives standard output to the log. */
-void amprt_log_begin(AmprtLog *log, const AmprtOptions *options);
+/* Before anything is said. `to_stdout`: standard output is the log's (--log-file=-). */
+void amprt_log_begin(AmprtLog *log, bool quiet, bool verbose, bool to_stdout);
 /* The log is only ever written after what is there, on a line of its own. */
 AmprtStatus amprt_log_open(AmprtLog *log, const char *path, AmprtError *error);
 void amprt_log_close(AmprtLog *log);

@@ -288,7 +288,8 @@ int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const ch
     session->program = program;
     session->options = *options;
     session->dir.lock = -1;
-    amprt_log_begin(&session->log, options);
+    amprt_log_begin(&session->log, options->quiet, options->verbose,
+                    !strcmp(options->log_file, "-"));
     status = run(session, &stopped, &error);
     if (!status)
       say_goodbye(session, stopped);

@@ -1,6 +1,6 @@
 /* Reads one JSON string per line of standard input, its bytes in hexadecimal; prints what the
  * runtime's reader makes of it, in the same form, or `refused`. For json_strings.py. */
-#include "runtime/json.h"
+#include "runtime/base/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -127,6 +127,7 @@ void emit_program(const ProgramCode *program, FILE *out) {
             "  .variable = variables, .n_variables = n_variables, .graph = graphs,"
             " .n_graphs = $NGRAPHS,\n"
             "  .state_bytes = $STATE, .recipe = settings, .n_recipe = n_settings,"
+            " .made = made, .n_made = n_made,"
             " .bn_momentum = $MOMENTUM,\n"
             "  .memory_plan = $MEMORY,\n"
             "  .precision = $PRECISION,\n"

@@ -127,20 +127,25 @@ void emit_state(const ProgramCode *program, FILE *out) {
   Arena *arena = program->arena;
   const Recipe *recipe = program->module->recipe;
   VariableList variables = variables_of(arena, program->module);
-  Text rows = {arena}, settings = {arena};
-  int n_settings = 0;
+  Text rows = {arena}, settings = {arena}, made = {arena};
+  int n_settings = 0, n_made = 0;
   for (int i = 0; i < variables.n; i++) {
     const Node *node = variables.node[i];
     if (attr_find(node, ATTR_DATA))
       write_init_data(arena, attr_find(node, ATTR_DATA), i, out);
     add_variable(&rows, program->module->graph[0], node, i);
   }
-  for (int i = 0; i < RECIPE_COUNT; i++)
+  for (int i = 0; i < RECIPE_COUNT; i++) {
+    const char *flag = recipe_field[i].flag;
+    const char *value = cstring_text(arena, setting_text(arena, recipe, &recipe_field[i]));
     if (recipe_field[i].when == RECIPE_RUN) { /* the program has a flag for it */
-      const char *value = setting_text(arena, recipe, &recipe_field[i]);
-      text_format(&settings, "{\"%s\", %s},\n", recipe_field[i].flag, cstring_text(arena, value));
+      text_format(&settings, "{\"%s\", %s},\n", flag, value);
       n_settings++;
+    } else if (strcmp(flag, "name") && strcmp(flag, "metrics")) { /* it changes the training */
+      text_format(&made, "{\"%s\", %s},\n", flag, value);
+      n_made++;
     }
+  }
   file_fill(out, arena,
             "static const AmprtVariable variables[] = {\n"
             "  $VARIABLES\n"
@@ -153,7 +158,14 @@ void emit_state(const ProgramCode *program, FILE *out) {
             "  {0}};\n"
             "\n"
             "enum { n_settings = $NSETTINGS };\n"
+            "\n"
+            "static const AmprtSetting made[] = {\n"
+            "  $MADE\n"
+            "  {0}};\n"
+            "\n"
+            "enum { n_made = $NMADE };\n"
             "\n",
             holes({"VARIABLES", text_get(&rows)}, {"NVARIABLES", .number = variables.n},
-                  {"SETTINGS", text_get(&settings)}, {"NSETTINGS", .number = n_settings}));
+                  {"SETTINGS", text_get(&settings)}, {"NSETTINGS", .number = n_settings},
+                  {"MADE", text_get(&made)}, {"NMADE", .number = n_made}));
 }

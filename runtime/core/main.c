@@ -55,21 +55,38 @@ static AmprtStatus fail_unreadable(const AmprtModelDir *dir, const char *newest,
       dir->path, which, newest);
 }
 
+/* Loads one checkpoint and says what is odd about it. */
+static AmprtStatus load_one(AmprtSession *session, const char *path, bool *damaged,
+                            AmprtError *error) {
+  AmprtResumed resumed;
+  bool trains = !only_evaluates(&session->options) && !*session->options.reproduce;
+  AmprtStatus status =
+      amprt_ckpt_resume(path, &session->machine, &session->made, trains, &resumed, error);
+  *damaged = resumed.damaged;
+  if (!status) {
+    session->progress = resumed.progress;
+    session->resumed = true;
+    print_notes(session, &resumed.notes);
+  }
+  if (!status && resumed.changed.size && !only_evaluates(&session->options))
+    amprt_warn(&session->log, "%s was made with other settings: %s", path, resumed.changed.data);
+  amprt_text_free(&resumed.notes);
+  amprt_text_free(&resumed.changed);
+  return status;
+}
+
 /* The newest readable checkpoint. Files that cannot be read are passed over with a warning (those
  * after session->dir.n - *unreadable), one of another model ends the run; so do files none of which
  * can be read: a run that was to go on must not start anew without a word. */
-static AmprtStatus resume(AmprtSession *session, int *unreadable, AmprtText *notes,
-                          AmprtError *error) {
+static AmprtStatus resume(AmprtSession *session, int *unreadable, AmprtError *error) {
   char newest[sizeof error->text] = "";
   for (int i = session->dir.n - 1; i >= 0; i--) {
     char path[AMPRT_PATH];
     bool damaged = false;
     AmprtStatus status = amprt_modeldir_ckpt(&session->dir, session->dir.step[i], path, error);
     if (!status)
-      status =
-          amprt_ckpt_resume(path, &session->machine, &session->progress, &damaged, notes, error);
+      status = load_one(session, path, &damaged, error);
     if (!damaged) {
-      session->resumed = !status;
       *unreadable = session->dir.n - 1 - i;
       if (!status)
         amprt_say(&session->log, "resuming from %s", path);
@@ -85,15 +102,13 @@ static AmprtStatus resume(AmprtSession *session, int *unreadable, AmprtText *not
 
 static AmprtStatus load_state(AmprtSession *session, int *unreadable, AmprtError *error) {
   const AmprtOptions *options = &session->options;
-  AmprtText notes = {0};
   AmprtStatus status = AMPRT_OK;
   bool evaluates = only_evaluates(options);
   bool damaged;
   if (*options->reproduce)
-    status = amprt_ckpt_resume(options->reproduce, &session->machine, &session->progress, &damaged,
-                               &notes, error);
+    status = load_one(session, options->reproduce, &damaged, error);
   else if (options->resume || (evaluates && !*options->init_from))
-    status = resume(session, unreadable, &notes, error);
+    status = resume(session, unreadable, error);
   else if (session->dir.n && !evaluates && !options->clean)
     status = amprt_fail(
         error, AMPRT_INPUT,
@@ -109,9 +124,8 @@ static AmprtStatus load_state(AmprtSession *session, int *unreadable, AmprtError
     amprt_say(&session->log, "no checkpoint in %s yet: starting", session->dir.path);
   if (!status && session->resumed && options->given.seed &&
       session->progress.seed != (uint64_t)options->seed)
-    amprt_text_add(&notes, "the checkpoint's seed %" PRIu64 " is used, not --seed\n",
-                   session->progress.seed);
-  print_notes(session, &notes);
+    amprt_say(&session->log, "note: the checkpoint's seed %" PRIu64 " is used, not --seed",
+              session->progress.seed);
   return status;
 }
 
@@ -166,6 +180,8 @@ static AmprtStatus session_open(AmprtSession *session, int *unreadable, AmprtErr
   session->progress.seed = (uint64_t)options->seed;
   options->use_synthetic_data |= *options->reproduce != '\0'; /* its batch is in the file */
   AmprtStatus status = amprt_data_open(&session->data, session->program, options, error);
+  if (!status)
+    status = amprt_made_open(&session->made, session->program, options, error);
   if (!status)
     status = amprt_schedule_for(session, error);
   if (!status)
@@ -296,6 +312,7 @@ int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const ch
     amprt_log_close(&session->log);
     amprt_machine_close(&session->machine);
     amprt_modeldir_close(&session->dir);
+    amprt_made_close(&session->made);
     amprt_data_close(&session->data);
   }
   free(session);

@@ -17,6 +17,7 @@ typedef struct AmprtSession {
   AmprtModelDir dir;
   AmprtLog log;
   AmprtProgress progress;
+  AmprtMade made;
   bool resumed;
   float schedule[AMPRT_SCHEDULE];
 } AmprtSession;

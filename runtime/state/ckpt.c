@@ -15,8 +15,8 @@ static bool is_filters(const AmprtVariable *variable) {
 }
 
 AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
-                            const AmprtProgress *progress, const AmprtBatch *batch,
-                            AmprtError *error) {
+                            const AmprtProgress *progress, const AmprtMade *made,
+                            const AmprtBatch *batch, AmprtError *error) {
   const AmprtProgram *program = machine->program;
   const int64_t image[] = {program->batch_size, program->height, program->width, program->channels};
   AmprtTensorOut *tensor = calloc((size_t)program->n_variables + 2, sizeof *tensor);
@@ -37,13 +37,16 @@ AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
   snprintf(step, sizeof step, "%" PRId64, progress->step);
   snprintf(examples, sizeof examples, "%" PRIu64, progress->examples);
   snprintf(seed, sizeof seed, "%" PRIu64, progress->seed);
-  const AmprtMeta meta[] = {{"format", "pt"},          {"ampcc", program->version},
-                            {"model", program->model}, {"fingerprint", program->fingerprint},
-                            {"dtype", program->dtype}, {"step", step},
-                            {"examples", examples},    {"seed", seed}};
+  AmprtMeta meta[8 + AMPRT_MAX_MADE] = {
+      {"format", "pt"},          {"ampcc", program->version},
+      {"model", program->model}, {"fingerprint", program->fingerprint},
+      {"dtype", program->dtype}, {"step", step},
+      {"examples", examples},    {"seed", seed}};
+  if (made->n)
+    memcpy(meta + 8, made->field, (size_t)made->n * sizeof *meta);
   AmprtStatus status = amprt_machine_check(machine, error);
   if (!status)
-    status = amprt_tensors_write(path, tensor, n, meta, sizeof meta / sizeof *meta, error);
+    status = amprt_tensors_write(path, tensor, n, meta, 8 + made->n, error);
   free(tensor);
   return status;
 }
@@ -299,14 +302,39 @@ static void match_all(Match *match, AmprtText *notes) {
   }
 }
 
-AmprtStatus amprt_ckpt_resume(const char *path, AmprtMachine *machine, AmprtProgress *progress,
-                              bool *damaged, AmprtText *notes, AmprtError *error) {
+/* Files of older compilers do not say what made them. */
+static AmprtStatus compare_made(const Match *match, const char *path, const AmprtMade *made,
+                                bool trains, AmprtText *changed, AmprtError *error) {
+  for (int i = 0; i < made->n; i++) {
+    const AmprtMeta *now = &made->field[i];
+    const char *was = amprt_tensors_meta(&match->file, now->key);
+    if (!was || !strcmp(was, now->value))
+      continue;
+    if (trains && !strcmp(now->key, "optimizer"))
+      return amprt_fail(error, AMPRT_INPUT,
+                        "%s: was made with --optimizer=%.40s and this program with "
+                        "--optimizer=%s, whose state means something else; --init-from=%s starts "
+                        "with its parameters and statistics",
+                        path, was, now->value, path);
+    amprt_text_add(changed, "%s%s=", changed->size ? ", " : "", now->key);
+    amprt_text_shown(changed, was);
+    amprt_text_add(changed, " (now %s)", now->value);
+  }
+  return AMPRT_OK;
+}
+
+AmprtStatus amprt_ckpt_resume(const char *path, AmprtMachine *machine, const AmprtMade *made,
+                              bool trains, AmprtResumed *resumed, AmprtError *error) {
   Match match;
   AmprtProgress read = {0};
+  AmprtText *notes = &resumed->notes;
+  *resumed = (AmprtResumed){0};
   AmprtStatus status = match_open(&match, machine->program, path, error);
-  *damaged = status == AMPRT_INPUT;
+  resumed->damaged = status == AMPRT_INPUT;
   if (!status)
     status = check_meta(&match, path, &read, notes, error);
+  if (!status)
+    status = compare_made(&match, path, made, trains, &resumed->changed, error);
   if (!status) {
     match_all(&match, notes);
     status = match_end(&match, path, "; --init-from takes parameters and statistics only", error);
@@ -317,7 +345,7 @@ AmprtStatus amprt_ckpt_resume(const char *path, AmprtMachine *machine, AmprtProg
     status = store_all(&match, machine, error);
   match_close(&match);
   if (!status)
-    *progress = read;
+    resumed->progress = read;
   return status;
 }
 

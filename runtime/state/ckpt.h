@@ -6,6 +6,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/core/machine.h"
+#include "runtime/state/made.h"
 
 /* What the random numbers and the data stream depend on. */
 typedef struct AmprtProgress {
@@ -14,16 +15,24 @@ typedef struct AmprtProgress {
   uint64_t seed;
 } AmprtProgress;
 
-/* `batch`: tensors `image` and `label` as well, which makes it a reproducer of a step (trap.c);
+/* `made` goes into the metadata.
+ * `batch`: tensors `image` and `label` as well, which makes it a reproducer of a step (trap.c);
  * else NULL. */
 AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
-                            const AmprtProgress *progress, const AmprtBatch *batch,
-                            AmprtError *error);
+                            const AmprtProgress *progress, const AmprtMade *made,
+                            const AmprtBatch *batch, AmprtError *error);
 
-/* Everything, for --resume. *damaged: the file itself is unreadable, another may do. `notes` gets a
- * line for each thing that the user may want to know. */
-AmprtStatus amprt_ckpt_resume(const char *path, AmprtMachine *machine, AmprtProgress *progress,
-                              bool *damaged, AmprtText *notes, AmprtError *error);
+typedef struct AmprtResumed {
+  AmprtProgress progress;
+  bool damaged;      /* the file itself is unreadable, another may do */
+  AmprtText notes;   /* a line for each thing that the user may want to know; the caller frees it */
+  AmprtText changed; /* "batch-size=16 (now 8), ...": where `made` differs; likewise */
+} AmprtResumed;
+
+/* Everything, for --resume. With `trains` a file of another optimizer is refused: its slots mean
+ * something else. */
+AmprtStatus amprt_ckpt_resume(const char *path, AmprtMachine *machine, const AmprtMade *made,
+                              bool trains, AmprtResumed *resumed, AmprtError *error);
 
 /* Parameters and statistics, for --init-from: any file that has them by name and shape, in any
  * float type. All that is missing or odd is in one error. */

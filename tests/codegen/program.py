@@ -6,7 +6,7 @@ import json, os, pathlib, re, shutil, subprocess, sys, tempfile
 
 ampcc, resources, case = [os.path.abspath(a) for a in sys.argv[1:3]] + sys.argv[3:]
 ALLOWED = {"libc.so.6", "libm.so.6", "libgomp.so.1", "libdnnl.so.2", "libdnnl.so.3", "libz.so.1"}
-HOSTILE = ['*/ #include "x.h" /*', '"); system("id"); ("', "??/\\\\", "a\\x0ab", "%s%n", "\\xff\\xfe{}",
+HOSTILE = ['*/ #include "x.h" /*', '"); system("id"); ("', "??/\\\\", "a\\x0ab", "%s%n", "\\xc3\\xbf{}",
            "// -----", "it's"]
 
 MLP = """recipe {name="%(model)s", batch_size=4}
@@ -86,7 +86,7 @@ def hostile(folder):
     """Text of the model's choice stays inside string literals."""
     for text in HOSTILE:
         written = text.replace('"', '\\"')
-        named = "\\x" not in written  # else refused: checkpoints hold the names of model and variables
+        named = "\\x0a" not in written  # else refused: checkpoints hold the names of model and variables
         path = model(folder, layer=written, **({"value": written, "name": written} if named else {}))
         c = c_text(path, folder).read_text(encoding="latin-1")
         bare = re.sub(r'"(\\.|[^"\\\n])*"', '""', c)

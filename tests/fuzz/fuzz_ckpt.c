@@ -63,21 +63,22 @@ static int make_file(const uint8_t *bytes, size_t size) {
 static void check(bool resume, const char *path) {
   _Alignas(64) unsigned char state[STATE], before[STATE];
   AmprtMachine machine = {.program = &program, .run = {.state = state}};
-  AmprtProgress progress = {.step = -1}, asked = progress;
+  static const AmprtMade made = {.field = {{"batch-size", "8"}, {"optimizer", "sgd"}}, .n = 2};
+  AmprtResumed resumed = {{0}};
   AmprtText notes = {0};
   AmprtError error = {0};
-  bool damaged;
   memset(state, 0x3c, sizeof state);
   memcpy(before, state, sizeof state);
-  AmprtStatus status = resume
-                           ? amprt_ckpt_resume(path, &machine, &progress, &damaged, &notes, &error)
-                           : amprt_ckpt_init_from(path, &machine, &notes, &error);
-  if (status && (memcmp(state, before, sizeof state) || memcmp(&progress, &asked, sizeof asked)))
+  AmprtStatus status = resume ? amprt_ckpt_resume(path, &machine, &made, true, &resumed, &error)
+                              : amprt_ckpt_init_from(path, &machine, &notes, &error);
+  if (status && memcmp(state, before, sizeof state))
     abort(); /* a refused file has changed something */
   if (status && (!*error.text || strchr(error.text, '\n')))
     abort(); /* not one line */
-  if (!status && resume && progress.step < 0)
+  if (!status && resume && resumed.progress.step < 0)
     abort();
+  amprt_text_free(&resumed.notes);
+  amprt_text_free(&resumed.changed);
   amprt_text_free(&notes);
 }
 

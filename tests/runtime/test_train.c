@@ -318,6 +318,43 @@ static void test_forged(void **state) {
   amprt_tensors_free(&file);
 }
 
+/* A checkpoint says what made it, and a resumed run what is different now. */
+static void test_made(void **state) {
+  (void)state;
+  static const AmprtSetting lars[] = {{"batch-size", "8"}, {"optimizer", "lars"}};
+  static const AmprtSetting other[] = {
+      {"batch-size", "4"}, {"optimizer", "momentum"}, {"weight-decay", "0.5"}};
+  AmprtProgram program = toy_fp16;
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=20");
+  AmprtTensors file = load("m/ckpt-20.safetensors");
+  assert_string_equal(amprt_tensors_meta(&file, "optimizer"), "momentum");
+  assert_string_equal(amprt_tensors_meta(&file, "batch-size"), "8");
+  assert_string_equal(amprt_tensors_meta(&file, "learning-rate"), "0.05");
+  assert_string_equal(amprt_tensors_meta(&file, "lr-boundaries"), "");
+  assert_string_equal(amprt_tensors_meta(&file, "seed"), "1");
+  amprt_tensors_free(&file);
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume --max-train-steps=21");
+  assert_null(strstr(caught, "other settings"));
+  run_good(&toy_fp32, "--data-dir=$ --model-dir=$/m --resume --max-train-steps=22");
+  assert_null(strstr(caught, "other settings")); /* a precision is none */
+  program.made = other;
+  run_good(&program, "--data-dir=$ --model-dir=$/m --resume --max-train-steps=23 "
+                     "--learning-rate=0.01 --lr-schedule=piecewise --lr-boundaries=1,2.5 "
+                     "--lr-multipliers=1,.1,.01");
+  assert_said("ckpt-22.safetensors was made with other settings: batch-size=8 (now 4), "
+              "weight-decay=0.0 (now 0.5), learning-rate=0.05 (now 0.01), lr-schedule=cosine (now "
+              "piecewise), lr-boundaries= (now 1,2.5), lr-multipliers= (now 1,0.1,0.01)\n");
+  program.made = lars;
+  program.n_made = 2;
+  run_bad(&program, "--data-dir=$ --model-dir=$/m --resume", 1,
+          "was made with --optimizer=momentum and this program with --optimizer=lars");
+  assert_said("m/ckpt-23.safetensors starts with its parameters and statistics");
+  run_good(&program, "--data-dir=$ --model-dir=$/m --eval-only"); /* needs no slots */
+  assert_null(strstr(caught, "other settings"));
+  run_good(&program, "--data-dir=$ --model-dir=$/n --init-from=$/m/ckpt-23.safetensors "
+                     "--max-train-steps=1");
+}
+
 static void test_precisions(void **state) {
   (void)state;
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --max-train-steps=20");
@@ -572,7 +609,7 @@ int main(int argc, char **argv) {
       RUN_TEST(test_disk_full),    RUN_TEST(test_log),        RUN_TEST(test_lock),
       RUN_TEST(test_target_fails), RUN_TEST(test_unreadable), RUN_TEST(test_old_log),
       RUN_TEST(test_clean_last),   RUN_TEST(test_diverged),   RUN_TEST(test_stuck_at_end),
-      RUN_TEST(test_forged),
+      RUN_TEST(test_forged),       RUN_TEST(test_made),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

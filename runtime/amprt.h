@@ -194,7 +194,7 @@ struct AmprtProgram {
   void (*set_threads)(int threads); /* 0: all */
   int (*threads)(void);
   const char *(*describe)(void); /* e.g. "oneDNN 2.6.3, AVX-512", for --about and -v */
-  const AmprtSetting *made; /* like recipe, what the compiler has built in; for checkpoints */
+  const AmprtSetting *made;      /* like recipe, what the compiler has built in; for checkpoints */
   int32_t n_made;
   /* NULL: kernels are called on host memory. Else kernels have no functions and open, close are not
    * called: the device runs whole graphs. */

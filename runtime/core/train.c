@@ -277,7 +277,8 @@ static AmprtStatus save(const Loop *loop, AmprtError *error) {
     return status;
   status = amprt_modeldir_ckpt(&session->dir, session->progress.step, path, error);
   if (!status)
-    status = amprt_ckpt_save(path, &session->machine, &session->progress, &session->made, NULL, error);
+    status =
+        amprt_ckpt_save(path, &session->machine, &session->progress, &session->made, NULL, error);
   if (status)
     return status;
   amprt_modeldir_keep(&session->dir, session->progress.step, session->options.keep_checkpoints);

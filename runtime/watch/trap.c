@@ -14,7 +14,8 @@ AmprtStatus amprt_reproducer_save(const AmprtSession *session, const AmprtBatch 
   snprintf(name, sizeof name, "nonfinite-%" PRId64 ".safetensors", session->progress.step);
   AmprtStatus status = amprt_path(path, *dir ? dir : ".", name, error);
   return status ? status
-                : amprt_ckpt_save(path, &session->machine, &session->progress, &session->made, batch, error);
+                : amprt_ckpt_save(path, &session->machine, &session->progress, &session->made,
+                                  batch, error);
 }
 
 static AmprtStatus fail_batch(const char *path, const char *name, AmprtError *error) {

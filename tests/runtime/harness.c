@@ -1,6 +1,8 @@
 #define _XOPEN_SOURCE 700 /* nftw */
 #include "tests/runtime/harness.h"
 
+#include "tests/runtime/toy.h"
+
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
@@ -116,4 +118,60 @@ int run_program(const AmprtProgram *program, const char *line) {
 void assert_said(const char *text) {
   if (!strstr(caught, text))
     fail_msg("expected `%s` in:\n%s", text, caught);
+}
+
+int toy_setup(void **state) {
+  if (scratch_setup(state))
+    return -1;
+  toy_write_data(scratch, 203, 50);
+  toy_signal_at = 0;
+  return 0;
+}
+
+void run_status(const AmprtProgram *program, const char *line, int want) {
+  int status = run_program(program, line);
+  if (status != want)
+    fail_msg("%s: status %d, not %d\n%s", line, status, want, caught);
+}
+
+void run_good(const AmprtProgram *program, const char *line) {
+  run_status(program, line, 0);
+}
+
+void run_bad(const AmprtProgram *program, const char *line, int want, const char *says) {
+  run_status(program, line, want);
+  assert_said(says);
+}
+
+AmprtTensors load_tensors(const char *name) {
+  AmprtTensors in = {0};
+  AmprtError error;
+  if (amprt_tensors_read(in_scratch(name), &in, &error))
+    fail_msg("%s", error.text);
+  return in;
+}
+
+float first_float(const AmprtTensors *file, const char *name) {
+  const AmprtTensor *tensor = amprt_tensors_find(file, name);
+  float x;
+  if (!tensor)
+    fail_msg("no tensor %s", name);
+  memcpy(&x, tensor->data, sizeof x);
+  return x;
+}
+
+int count_log(const char *name, const char *text) {
+  AmprtBytes log = read_bytes(in_scratch(name));
+  int n = 0;
+  log.data[log.size] = '\0';
+  for (char *line = strtok((char *)log.data, "\n"); line; line = strtok(NULL, "\n")) {
+    assert_true(line[0] == '{' && line[strlen(line) - 1] == '}');
+    assert_null(strstr(line, ":nan"));
+    assert_null(strstr(line, ":-nan"));
+    assert_null(strstr(line, ":inf"));
+    assert_null(strstr(line, ":-inf"));
+    n += strstr(line, text) != NULL;
+  }
+  free(log.data);
+  return n;
 }

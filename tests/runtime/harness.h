@@ -4,7 +4,7 @@
 #define HARNESS_H
 
 #include "runtime/amprt.h"
-#include "runtime/base/file.h"
+#include "runtime/state/safetensors.h"
 #include "tests/runtime/device.h"
 
 #include <setjmp.h>
@@ -29,5 +29,16 @@ int run_program(const AmprtProgram *program, const char *line);
 int run_parts(const AmprtPart *part, int n_parts, const char *line); /* as they are */
 /* The last run must have printed `text`. */
 void assert_said(const char *text);
+/* A run must end with this status, and have printed `says`. */
+void run_good(const AmprtProgram *program, const char *line);
+void run_status(const AmprtProgram *program, const char *line, int want);
+void run_bad(const AmprtProgram *program, const char *line, int want, const char *says);
+
+/* A scratch folder with the toy's data in it: 26 batches of 8 an epoch, 25.4 to be exact. */
+int toy_setup(void **state);
+AmprtTensors load_tensors(const char *name); /* of the scratch folder */
+float first_float(const AmprtTensors *file, const char *name);
+/* A log is one object per line, with no NaN; returns how many lines hold `text`. */
+int count_log(const char *name, const char *text);
 
 #endif

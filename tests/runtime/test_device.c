@@ -9,20 +9,12 @@
 #include <string.h>
 
 static int setup(void **state) {
-  if (scratch_setup(state))
+  if (toy_setup(state))
     return -1;
-  toy_write_data(scratch, 203, 50);
-  toy_signal_at = 0;
   on_device = true;
   test_device_lag = 0;
   test_device_fails = NULL;
   return 0;
-}
-
-static void run_status(const AmprtProgram *program, const char *line, int want) {
-  int status = run_program(program, line);
-  if (status != want)
-    fail_msg("%s: status %d, not %d\n%s", line, status, want, caught);
 }
 
 /* Equal but for the rate and the seconds, which are never the same twice. */

@@ -14,31 +14,6 @@
 
 static AmprtError error;
 
-static int setup(void **state) {
-  if (scratch_setup(state))
-    return -1;
-  toy_write_data(scratch, 203, 50);
-  toy_signal_at = 0;
-  return 0;
-}
-
-static void run_status(const AmprtProgram *program, const char *line, int want) {
-  int status = run_program(program, line);
-  if (status != want)
-    fail_msg("%s: status %d, not %d\n%s", line, status, want, caught);
-}
-
-/* How many lines of a log hold `text`. */
-static int count_log(const char *name, const char *text) {
-  AmprtBytes log = read_bytes(in_scratch(name));
-  int n = 0;
-  log.data[log.size] = '\0';
-  for (char *line = strtok((char *)log.data, "\n"); line; line = strtok(NULL, "\n"))
-    n += strstr(line, text) != NULL;
-  free(log.data);
-  return n;
-}
-
 static void test_tally(void **state) {
   (void)state;
   enum { N = 1029 }; /* more than one piece, and no multiple of it */
@@ -385,7 +360,7 @@ static void test_flags(void **state) {
   assert_said("none: cannot open");
 }
 
-#define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, setup, scratch_teardown)
+#define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, toy_setup, scratch_teardown)
 int main(int argc, char **argv) {
   on_device = argc > 1 && !strcmp(argv[1], "device");
   const struct CMUnitTest tests[] = {

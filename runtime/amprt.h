@@ -187,6 +187,8 @@ struct AmprtProgram {
   /* Texts of --print-memory-plan, --print-precision. A byte below ' ' that is no newline stands for
    * as many blanks. */
   const char *memory_plan, *precision;
+  const AmprtSetting *made; /* like recipe, what the compiler has built in; for checkpoints */
+  int32_t n_made;
   /* Hooks of the target's generated code; any may be NULL. open makes library objects (once, before
    * any kernel) and returns 0, or -1 with one line in `error`. */
   int (*open)(const AmprtRun *run, char *error, size_t error_size);
@@ -194,8 +196,6 @@ struct AmprtProgram {
   void (*set_threads)(int threads); /* 0: all */
   int (*threads)(void);
   const char *(*describe)(void); /* e.g. "oneDNN 2.6.3, AVX-512", for --about and -v */
-  const AmprtSetting *made;      /* like recipe, what the compiler has built in; for checkpoints */
-  int32_t n_made;
   /* NULL: kernels are called on host memory. Else kernels have no functions and open, close are not
    * called: the device runs whole graphs. */
   const AmprtDevice *device;

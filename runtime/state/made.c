@@ -13,8 +13,9 @@ typedef struct Field { /* of the recipe, with a flag of the program */
 } Field;
 
 static const Field run_field[] = {
+#define AT(field) offsetof(AmprtOptions, field)
 #define ROW_COMPILE(field, flag, kind)
-#define ROW_RUN(field, flag, kind)                              {flag, AMPRT_OPT_##kind, offsetof(AmprtOptions, field)},
+#define ROW_RUN(field, flag, kind)                              {flag, AMPRT_OPT_##kind, AT(field)},
 #define RECIPE(field, flag, kind, otherwise, takes, when, help) ROW_##when(field, flag, kind)
 #include "ir/recipe.def"
 };

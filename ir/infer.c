@@ -8,9 +8,23 @@
 
 #define A(key) | (UINT64_C(1) << ATTR_##key)
 const OpInfo op_info[OP_COUNT] = {
-#define OP(id, name, lo, hi, rlo, rhi, shape, eval, grad, amp, gen, flags, first, last, attrs)     \
-  [OP_##id] = {name,      lo,        hi,    rlo,           rhi,          shape_##shape,            \
-               AMP_##amp, GEN_##gen, flags, STAGE_##first, STAGE_##last, 0 attrs},
+#define OP(id, name, lo, hi, rlo, rhi, shape, eval, grad, amp, operands, results, rounds, gen,     \
+           flags, first, last, attrs)                                                              \
+  [OP_##id] = {name,                                                                               \
+               lo,                                                                                 \
+               hi,                                                                                 \
+               rlo,                                                                                \
+               rhi,                                                                                \
+               shape_##shape,                                                                      \
+               AMP_##amp,                                                                          \
+               operands,                                                                           \
+               results,                                                                            \
+               ROUNDS_##rounds,                                                                    \
+               GEN_##gen,                                                                          \
+               flags,                                                                              \
+               STAGE_##first,                                                                      \
+               STAGE_##last,                                                                       \
+               0 attrs},
 #include "ir/ops.def"
 };
 _Static_assert(ATTR_END <= 64, "OpInfo.attrs is a 64-bit set");

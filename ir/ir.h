@@ -42,6 +42,7 @@ typedef enum AttrKey {
 } AttrKey;
 
 typedef enum AttrKind { ATTR_INT, ATTR_FLOAT, ATTR_STR, ATTR_INTS, ATTR_FLOATS } AttrKind;
+typedef enum Rounds { ROUNDS_NEVER, ROUNDS_ONCE, ROUNDS_OTHER } Rounds; /* see ir/ops.def */
 typedef enum AmpClass { AMP_ALLOW, AMP_INFER, AMP_CLEAR, AMP_DENY, AMP_NONE } AmpClass;
 typedef enum GenClass {
   GEN_STATE,
@@ -154,6 +155,8 @@ typedef struct OpInfo {
   int min_args, max_args, min_results, max_results;
   ShapeFn *shape;
   AmpClass amp;
+  const char *operands, *results; /* letters for amp */
+  Rounds rounds;
   GenClass gen;
   unsigned flags;
   Stage first, last;

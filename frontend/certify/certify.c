@@ -111,16 +111,6 @@ static void read_source(void *context, const Node *node, EvalTensor *value) {
 
 /* ---- the code ---- */
 
-/* Its result is one of its operands, so nothing is rounded. */
-static bool selects(OpKind op) {
-  static const OpKind list[] = {OP_RELU,      OP_RELU_GRAD, OP_NEG,     OP_SELECT,
-                                OP_BROADCAST, OP_MAX_POOL,  OP_RESHAPE, OP_IDENTITY};
-  for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-    if (list[i] == op)
-      return true;
-  return false;
-}
-
 static bool any_blurred(const Run *run, const Node *node) {
   for (int i = 0; i < node->n_args; i++)
     if (run->blurred[place_of(node->arg[i])])
@@ -183,8 +173,9 @@ static void visit_code(void *context, const Node *node, const EvalTensor *args,
       copy_parameter(node, results);
     if (!finding) {
       eval_round_tensor(&results[r]);
-      run->blurred[place_of(value)] = blurred || (dtype_info[value->type.dtype].low &&
-                                                  op->gen != GEN_CONST && !selects(node->op));
+      run->blurred[place_of(value)] =
+          blurred ||
+          (dtype_info[value->type.dtype].low && op->gen != GEN_CONST && op->rounds != ROUNDS_NEVER);
       continue;
     }
     finding->blurred = blurred;

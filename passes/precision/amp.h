@@ -5,7 +5,7 @@
 #include "passes/pass.h"
 #include "passes/precision/amp_solve.h"
 
-/* amp_ports.c: the table amp_ports.def */
+/* amp_ports.c: the letters of ir/ops.def */
 typedef enum AmpPort {
   AMP_PORT_T = 'T',
   AMP_PORT_SCALAR = 'S',
@@ -13,14 +13,6 @@ typedef enum AmpPort {
   AMP_PORT_WIDEN = 'W',
 } AmpPort;
 
-typedef enum AmpNarrow { AMP_OTHER, AMP_SELECTS, AMP_ROUNDS } AmpNarrow;
-
-typedef struct AmpPorts {
-  const char *operands, *results;
-  AmpNarrow narrow;
-} AmpPorts;
-
-extern const AmpPorts amp_ports[OP_COUNT];
 AmpPort amp_operand(OpKind op, int i);
 AmpPort amp_result(OpKind op, int i);
 /* Does operand a of this node have the chosen type? (S depends on its rank.) */

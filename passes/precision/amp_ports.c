@@ -1,10 +1,5 @@
 #include "passes/precision/amp.h"
 
-const AmpPorts amp_ports[OP_COUNT] = {
-#define AMP_PORTS(id, operands, results, narrow) [OP_##id] = {operands, results, AMP_##narrow},
-#include "passes/precision/amp_ports.def"
-};
-
 static AmpPort port(const char *letters, int i) {
   for (; i > 0 && letters[1] != '*'; i--)
     letters++;
@@ -12,11 +7,11 @@ static AmpPort port(const char *letters, int i) {
 }
 
 AmpPort amp_operand(OpKind op, int i) {
-  return port(amp_ports[op].operands, i);
+  return port(op_info[op].operands, i);
 }
 
 AmpPort amp_result(OpKind op, int i) {
-  return port(amp_ports[op].results, i);
+  return port(op_info[op].results, i);
 }
 
 DType amp_type(const Node *node) {

@@ -6,8 +6,8 @@
  *            %c = cast %b : f16[8]
  *   after    %b = reduce_mean %x {axes=[1]} : f16[8]
  *
- * Exact, since such an op computes in f32 whatever its type and rounds once (column `narrow` of
- * amp_ports.def). What only selects (relu, reshape, max_pool) does not round at all, so chains and
+ * Exact, since such an op computes in f32 whatever its type and rounds once (column `rounds` of
+ * ir/ops.def). What only selects (relu, reshape, max_pool) does not round at all, so chains and
  * joins of those go together, and their readers may also be ops that widen by themselves. */
 #include "passes/precision/amp.h"
 
@@ -46,7 +46,7 @@ static DType narrow_operands(const Through *t, const Node *node) {
 static bool takes(const Through *t, const Node *maker, const Node *reader, int a, DType low) {
   if (reader->op == OP_CAST)
     return reader->result[0]->type.dtype == low;
-  if (amp_ports[maker->op].narrow != AMP_SELECTS)
+  if (op_info[maker->op].rounds != ROUNDS_NEVER)
     return false;
   if (amp_operand(reader->op, a) == AMP_PORT_WIDEN)
     return true;
@@ -76,7 +76,7 @@ static bool narrow_down(Through *t) {
 }
 
 static const char *how(const Node *maker) {
-  return amp_ports[maker->op].narrow == AMP_SELECTS
+  return op_info[maker->op].rounds == ROUNDS_NEVER
              ? "the op beside it only selects"
              : "the op beside it rounds once whatever its type";
 }
@@ -111,7 +111,7 @@ bool fold_through(Arena *scratch, Graph *graph) {
   bool changed = false;
   for (int i = 0; i < graph->n_nodes; i++) {
     t.low[i] = DT_COUNT;
-    if (amp_ports[graph->node[i]->op].narrow != AMP_OTHER)
+    if (op_info[graph->node[i]->op].rounds != ROUNDS_OTHER)
       t.low[i] = narrow_operands(&t, graph->node[i]);
   }
   while (narrow_down(&t))

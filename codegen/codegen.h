@@ -53,6 +53,9 @@ const Target *backend_target(const Backend *backend);
 /* Reports what the backend's target cannot run, found out by the passes. An exit status. */
 int backend_report(const Backend *backend, Diag *diag);
 
+/* codegen/cpu/target.c: CPUs that have AVX2, as gcc and clang name them for -march; ends in NULL. */
+extern const char *const cpu_names[];
+
 /* check.c: reports (E402) what the target cannot run; before the pipeline. */
 bool codegen_check(const Module *module, Diag *diag);
 /* emit_c.c: the program of one part as one C text (deterministic: no paths, no times), and the text

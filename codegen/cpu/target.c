@@ -1,5 +1,6 @@
 /* What passes may ask about the CPU. Convolutions and products are library calls, so they take
  * nothing with them: prologue and epilogue become loops of their own. */
+#include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/loop/loop.h"
 
@@ -9,6 +10,38 @@ static int64_t workspace(const Target *target, const Kernel *kernel) {
   (void)target;
   return kernel_main(kernel) ? cpu_main_workspace(kernel) : cpu_loop_workspace(kernel);
 }
+
+const char *const cpu_names[] = {"native",
+                                 "x86-64-v3",
+                                 "x86-64-v4",
+                                 "haswell",
+                                 "core-avx2",
+                                 "broadwell",
+                                 "skylake",
+                                 "skylake-avx512",
+                                 "cascadelake",
+                                 "cooperlake",
+                                 "cannonlake",
+                                 "icelake-client",
+                                 "icelake-server",
+                                 "tigerlake",
+                                 "rocketlake",
+                                 "alderlake",
+                                 "raptorlake",
+                                 "meteorlake",
+                                 "sapphirerapids",
+                                 "emeraldrapids",
+                                 "graniterapids",
+                                 "graniterapids-d",
+                                 "sierraforest",
+                                 "grandridge",
+                                 "bdver4",
+                                 "znver1",
+                                 "znver2",
+                                 "znver3",
+                                 "znver4",
+                                 "znver5",
+                                 NULL};
 
 const Target target_cpu = {
     .name = "cpu",

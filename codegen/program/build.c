@@ -176,6 +176,7 @@ static Command object_command(Build *b, ArgList *list, const char *name, const c
   *object = file_of(b, arena_printf(b->arena, "%s.o", name));
   args(list, "-I", b->resource, "-o", *object, text);
   return (Command){.argv = list->arg,
+                   .makes = *object,
                    .log = scratch_file(b, arena_printf(b->arena, "%s.log", name))};
 }
 
@@ -282,7 +283,7 @@ static bool link_program(Build *b) {
   args_objects(b, &list);
   if (!b->options->object)
     args_libraries(b, &list);
-  Command command = {.argv = list.arg, .log = scratch_file(b, "link.log")};
+  Command command = {.argv = list.arg, .makes = b->program, .log = scratch_file(b, "link.log")};
   return commands_run(&command, 1, "linking the program", b->options->verbose);
 }
 

@@ -18,9 +18,10 @@ const char *scratch_folder(Arena *arena, const char *prefix);
 /* spawn.c: commands without a shell. Arguments end in NULL. */
 typedef struct Command {
   const char *const *argv;
-  const char *log; /* file for what it prints */
-  int pid;
-  double seconds; /* of processor time that it took */
+  const char *log;   /* file for what it prints */
+  const char *makes; /* file that it must write, or it failed; or NULL */
+  int pid;           /* 0: not running */
+  double seconds;    /* of processor time that it took */
   /* Run first in the new process; the command follows if it returns true, else what it printed is
    * passed on. NULL: nothing. */
   bool (*before)(void *user);
@@ -30,8 +31,8 @@ typedef struct Command {
 /* Runs all, some at a time, and waits for all. False after one line on stderr for the first that
  * failed: `what` and the first line of its log that says `error`. */
 bool commands_run(Command *command, int n, const char *what, bool verbose);
-/* While a build is under way SIGINT and SIGTERM only end its commands; spawn_end sends again the
- * one that came. */
+/* While a build is under way SIGINT, SIGTERM and SIGHUP end all of its commands; spawn_end, when
+ * everything temporary is gone, sends again the one that came. */
 void spawn_begin(void);
 void spawn_end(void);
 

@@ -8,29 +8,43 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_ENDING = sizeof ending / sizeof *ending };
+static struct sigaction before[N_ENDING];
 static volatile sig_atomic_t caught;
-static struct sigaction old_int, old_term;
+
+/* The commands of commands_run, for the handler. Each leads a process group of its own, as a compiler
+ * driver that is ended leaves the compiler proper behind. */
+static Command *volatile running;
+static volatile sig_atomic_t n_running;
 
 static void on_signal(int signal_number) {
   caught = signal_number;
+  for (int i = 0; i < n_running; i++)
+    if (running[i].pid > 0)
+      kill(-running[i].pid, SIGTERM);
 }
 
 void spawn_begin(void) {
   struct sigaction action = {.sa_handler = on_signal};
   sigemptyset(&action.sa_mask);
   caught = 0;
-  sigaction(SIGINT, &action, &old_int);
-  sigaction(SIGTERM, &action, &old_term);
+  for (int i = 0; i < N_ENDING; i++) {
+    sigaction(ending[i], NULL, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) /* as nohup does */
+      sigaction(ending[i], &action, NULL);
+  }
 }
 
 void spawn_end(void) {
-  sigaction(SIGINT, &old_int, NULL);
-  sigaction(SIGTERM, &old_term, NULL);
+  for (int i = 0; i < N_ENDING; i++)
+    sigaction(ending[i], &before[i], NULL);
   if (caught)
     raise(caught);
 }
@@ -52,8 +66,8 @@ enum {
 static _Noreturn void child(const Command *command) {
   int in = open("/dev/null", O_RDONLY),
       out = open(command->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
+  for (int i = 0; i < N_ENDING; i++)
+    sigaction(ending[i], &before[i], NULL);
   if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 ||
       !command->before(command->user))
     _exit(NOT_READY);
@@ -65,8 +79,12 @@ static _Noreturn void child(const Command *command) {
 static int start_after(Command *command) {
   fflush(NULL); /* nothing may be written twice */
   int pid = fork();
-  if (pid == 0)
+  if (pid == 0) {
+    setpgid(0, 0);
     child(command);
+  }
+  if (pid > 0)
+    setpgid(pid, pid); /* whichever of the two comes first */
   command->pid = pid < 0 ? 0 : pid;
   return pid < 0 ? errno : 0;
 }
@@ -74,17 +92,13 @@ static int start_after(Command *command) {
 static int start_plain(Command *command) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
-  sigset_t defaults;
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGINT);
-  sigaddset(&defaults, SIGTERM);
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, command->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   posix_spawnattr_init(&attr);
-  posix_spawnattr_setsigdefault(&attr, &defaults);
-  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setpgroup(&attr, 0);
+  posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
   int pid = 0;
   int error =
       posix_spawnp(&pid, command->argv[0], &actions, &attr, (char *const *)command->argv, environ);
@@ -95,7 +109,10 @@ static int start_plain(Command *command) {
 }
 
 static int start(Command *command) {
-  return command->before ? start_after(command) : start_plain(command);
+  int error = command->before ? start_after(command) : start_plain(command);
+  if (caught && command->pid > 0) /* the handler did not know it yet */
+    kill(-command->pid, SIGTERM);
+  return error;
 }
 
 static void pass_on(const char *path) {
@@ -139,13 +156,21 @@ static bool finish(Command *command, const char *what, bool quiet) {
   int status = 0;
   struct rusage used = {0};
   while (wait4(command->pid, &status, 0, &used) < 0 && errno == EINTR)
-    if (caught)
-      kill(command->pid, SIGTERM);
+    ;
+  command->pid = 0;
   command->seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+  bool succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  struct stat made;
+  bool wrote = !command->makes || (stat(command->makes, &made) == 0 && made.st_size > 0);
+  if (succeeded && wrote)
     return true;
   if (quiet || caught)
     return false;
+  if (succeeded) {
+    fprintf(stderr, "ampcc: %s: `%s` reported success but wrote nothing; is it a C compiler?\n",
+            what, command->argv[0]);
+    return false;
+  }
   if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_READY && command->before) {
     pass_on(command->log);
     return false;
@@ -166,6 +191,8 @@ bool commands_run(Command *command, int n, const char *what, bool verbose) {
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   int most = cpus > FEWEST_AT_ONCE ? (int)cpus : FEWEST_AT_ONCE;
   bool good = true;
+  running = command;
+  n_running = n;
   for (int i = 0; i < n + most; i++) {
     if (i >= most && command[i - most].pid)
       good &= finish(&command[i - most], what, !good);
@@ -179,5 +206,6 @@ bool commands_run(Command *command, int n, const char *what, bool verbose) {
               what, command[i].argv[0], strerror(error));
     good &= error == 0;
   }
+  n_running = 0;
   return good && !caught;
 }

@@ -106,6 +106,12 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
                "a program needs every pass up to plan-memory; --passes or --skip left some out");
     return EXIT_INPUT;
   }
+  if (options->emit >= EMIT_C && !compile_trains(module)) {
+    diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
+               "a program trains, and this graph updates no parameter: --passes or --skip left out "
+               "`optimizer`, or the graph was made without it");
+    return EXIT_INPUT;
+  }
   precision_warn_casts(module, diag);
   if (!print_reports(module, options, diag) || diag->n_errors)
     return EXIT_INPUT;

@@ -61,6 +61,16 @@ bool compile_is_planned(const Module *module) {
   return true;
 }
 
+bool compile_trains(const Module *module) {
+  const Graph *train = module->graph[0];
+  for (int i = 0; i < train->n_nodes; i++) {
+    const Node *node = train->node[i];
+    if (node->op == OP_UPDATE && !strcmp(attr_str(node->arg[0]->node, ATTR_KIND, ""), "param"))
+      return true;
+  }
+  return false;
+}
+
 CodegenOptions compile_codegen(const Options *options) {
   const char *temps = options->text[OPT_save_temps];
   return (CodegenOptions){.compile = &options->compile,

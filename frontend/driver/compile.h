@@ -13,6 +13,8 @@ Module *compile_model(Arena *arena, const Options *options, const Bytes *bytes, 
 /* The pipeline, or those passes that --passes and --skip leave; false after an error. */
 bool compile_passes(Module *module, const Options *options, const Target *target, Diag *diag);
 bool compile_is_planned(const Module *module);
+/* Does the step update a parameter? */
+bool compile_trains(const Module *module);
 CodegenOptions compile_codegen(const Options *options);
 
 #endif

@@ -3,6 +3,7 @@
 #include "frontend/driver/coupling.h"
 #include "frontend/driver/options.h"
 #include "frontend/driver/tf_version.h"
+#include "ir/base/nearest.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,12 +13,19 @@ static bool wrong_value(OptionId id, const char *text) {
   return option_wrong_value(&option_table, id, text);
 }
 
-/* The position of `text` in a list of words that ends in NULL; -1 if it is none. */
-static int word_index(const char *const *word, const char *text) {
-  for (int i = 0; word[i]; i++)
-    if (!strcmp(word[i], text))
-      return i;
-  return -1;
+/* The position of an option's value among the words of its row, "A|B|C"; *out is left alone where the
+ * option is absent. */
+static bool read_choice(const Options *options, OptionId id, int *out) {
+  const char *text = options->text[id], *words = option_table.option[id].argument;
+  for (int i = 0; text && *words; i++) {
+    size_t n = strcspn(words, "|");
+    if (strlen(text) == n && !memcmp(text, words, n)) {
+      *out = i;
+      return true;
+    }
+    words += n + (words[n] == '|');
+  }
+  return !text || wrong_value(id, text);
 }
 
 /* A finite number within [low, high]; an absent option leaves *out alone. */
@@ -65,16 +73,6 @@ static bool read_dtype(Options *options) {
   return !text || wrong_value(OPT_dtype, text);
 }
 
-static bool read_fuse_level(Options *options) {
-  static const char *const word[] = {"1", "2", NULL};
-  const char *text = options->text[OPT_fuse_level];
-  int i = text ? word_index(word, text) : 1;
-  if (i < 0)
-    return wrong_value(OPT_fuse_level, text);
-  options->compile.fuse_level = i + 1;
-  return true;
-}
-
 static bool read_tf32(Options *options) {
   options->compile.tf32 = options->text[OPT_tf32] != NULL;
   if (!options->compile.tf32 || options->compile.dtype == DT_F32)
@@ -83,27 +81,42 @@ static bool read_tf32(Options *options) {
   return false;
 }
 
-static bool read_excess(Options *options) {
-  static const char *const word[] = {"exact", "fused", "fast", NULL};
-  const char *text = options->text[OPT_excess_precision];
-  int i = text ? word_index(word, text) : 0;
-  if (i < 0)
-    return wrong_value(OPT_excess_precision, text);
-  options->compile.excess = (ExcessPrecision)i;
+static bool read_levels(Options *options) {
+  int excess = EXCESS_EXACT, level = 1;
+  if (!read_choice(options, OPT_excess_precision, &excess) ||
+      !read_choice(options, OPT_fuse_level, &level))
+    return false;
+  options->compile.excess = (ExcessPrecision)excess;
+  options->compile.fuse_level = level + 1;
   return true;
 }
 
+/* --cpu: a name that we know has AVX2; another compiler's message would come too late. */
+static bool read_cpu(Arena *arena, const Options *options) {
+  const char *name = options->text[OPT_cpu];
+  Nearest nearest = nearest_to(name ? name : "");
+  for (int i = 0; name && cpu_names[i]; i++) {
+    if (!strcmp(cpu_names[i], name))
+      return true;
+    nearest_try(&nearest, cpu_names[i]);
+  }
+  if (name)
+    fprintf(stderr,
+            "ampcc: --cpu=%s: no x86-64 CPU with AVX2 is known by this name%s; there are native, "
+            "x86-64-v3, x86-64-v4, and gcc's -march names from haswell and znver1 on\n",
+            name, nearest_hint(arena, &nearest, ""));
+  return !name;
+}
+
 static bool read_output(Options *options) {
-  static const char *const word[] = {"ir",  "json",  "dot", "c",   "cuda",
-                                     "ptx", "cubin", "obj", "exe", NULL};
   const char *text = options->text[OPT_emit];
-  int emit = text ? word_index(word, text) : options->text[OPT_passes] ? EMIT_IR : EMIT_EXE;
-  if (emit < 0 && !strcmp(text, "graphdef")) {
+  int emit = options->text[OPT_passes] ? EMIT_IR : EMIT_EXE;
+  if (text && !strcmp(text, "graphdef")) {
     fputs("ampcc: --emit=graphdef is an option of ampcc-tf, which rewrites GraphDefs\n", stderr);
     return false;
   }
-  if (emit < 0)
-    return wrong_value(OPT_emit, text);
+  if (!read_choice(options, OPT_emit, &emit))
+    return false;
   options->emit = (EmitKind)emit;
   options->output = options->text[OPT_output];
   if (!options->output)
@@ -215,7 +228,7 @@ bool options_interpret(Arena *arena, Options *options) {
   options->compile.unfused = options->text[OPT_no_fuse] != NULL;
   return read_dtype(options) && read_tf32(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
-         read_max_memory(options) && read_excess(options) && read_fuse_level(options) &&
+         read_max_memory(options) && read_levels(options) && read_cpu(arena, options) &&
          read_output(options) && read_targets(arena, options) && read_certify(options) &&
          check_targets(options) && check_passes(options, OPT_passes) &&
          check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&

@@ -42,7 +42,7 @@ static void watch(const char *temporary) {
   unfinished = temporary;
   for (int i = 0; i < N_ENDING; i++) {
     sigaction(ending[i], NULL, &before[i]);
-    if (before[i].sa_handler != SIG_IGN) /* as nohup does */
+    if (before[i].sa_handler == SIG_DFL) /* who handles it or ignores it knows what to do */
       sigaction(ending[i], &action, NULL);
   }
 }

@@ -20,7 +20,10 @@ def usage():
     fails(2, "--batch-norm-momentum takes", "mlp.pb", "--batch-norm-momentum=2")
     fails(2, "unknown pass `nope`", "mlp.pb", "--passes=dce,nope")
     fails(2, "unknown pass `nope`", "mlp.pb", "--skip=nope")
-    fails(2, "--emit takes", "mlp.pb", "--emit=wasm")
+    fails(2, "--emit takes ir|json|dot|c|cuda|ptx|cubin|obj|exe, not `wasm`", "mlp.pb", "--emit=wasm")
+    for cpu in ("armv8", "", "x86-64", "haswel", "$(id)"):
+        fails(2, "ampcc: --cpu=%s: no x86-64 CPU with AVX2 is known by this name" % cpu, "mlp.pb", "--target=cpu", "--cpu=" + cpu)
+    fails(2, "did you mean `haswell`?", "mlp.pb", "--cpu=haswel")
     fails(2, "--quiet takes no value", "mlp.pb", "--quiet=1")
     fails(2, "--batch-size needs a value", "mlp.pb", "--batch-size")
     fails(2, "--tf32 is of fp32, not of --dtype=bf16", "mlp.pb", "--tf32", "--dtype=bf16")
@@ -76,6 +79,7 @@ def bad_input():
     fails(1, "<stdin>: error[E202]: the model has version 7", "-", stdin=b"version: 7")
     fails(1, "error[E101]", "-", stdin=b"graph @x stage model {")
     fails(1, "needs every pass up to plan-memory", "mlp.pb", "--emit=c", "--skip=plan-memory,check-plan")
+    fails(1, "mlp.pb: error[E401]: a program trains, and this graph updates no parameter", "mlp.pb", "--emit=c", "--skip=optimizer")
 
 
 def is_printable(text):

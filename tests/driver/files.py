@@ -2,10 +2,13 @@
 """files.py AMPCC AMPCC_ZOO: what both programs write: whole or not at all, over nothing but regular files, with the mode that
 umask leaves, and never lost without a word."""
 import os
+import signal
 import socket
 import stat
+import subprocess
 import sys
 import tempfile
+import time
 
 from commands import AMPCC, ZOO, expect, failed, fails, run
 
@@ -105,6 +108,51 @@ def full_disk():
     expect("who prints nothing needs no standard output", status == 0 and not err, status, err)
 
 
+def dies_with_all(what, command, number):
+    """The command is ended by the signal; every process below it too, and nothing temporary stays."""
+    os.makedirs("tmp", exist_ok=True)
+    with open("slowcc", "w") as script:
+        script.write("#!/bin/sh\nsleep 100 & echo $! >> %s/pids; echo $$ >> %s/pids; wait\n" % (os.getcwd(), os.getcwd()))
+    os.chmod("slowcc", 0o755)
+    open("pids", "w").close()
+    ampcc = subprocess.Popen(command, env={**os.environ, "TMPDIR": os.path.abspath("tmp")}, stderr=subprocess.PIPE)
+    end = time.time() + 60
+    while time.time() < end and open("pids").read().count("\n") < 6:
+        time.sleep(0.02)
+    pids = [int(line) for line in open("pids").read().split()]
+    ampcc.send_signal(number)
+    err = ampcc.communicate(timeout=30)[1]
+    alive = []
+    for pid in pids:
+        for _ in range(100): # a process that was ended is a while on its way
+            try:
+                if open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[0] == "Z":
+                    break
+            except OSError:
+                break
+            time.sleep(0.02)
+        else:
+            alive.append(pid)
+    expect("%s: all jobs were under way" % what, len(pids) == 6, pids)
+    expect("%s ends it, and all that it started" % what, ampcc.returncode == -number and not alive and not err,
+           ampcc.returncode, alive, err)
+    expect("%s leaves no file" % what, not os.listdir("tmp") and not [f for f in os.listdir(".") if f.startswith("ended")],
+           os.listdir("tmp"), os.listdir("."))
+
+
+def signals():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        dies_with_all(number.name, [AMPCC, "mlp.pb", "--target=cpu", "--cc=" + os.path.abspath("slowcc"), "-o", "ended"], number)
+
+
+def compilers():
+    """A compiler that makes nothing, or that there is none of."""
+    for cc, says in (("true", "`true` reported success but wrote nothing"), ("false", "`false` failed: without a message"),
+                     ("nonesuch", "cannot run `nonesuch`: No such file or directory; install gcc")):
+        fails(3, says, "mlp.pb", "--target=cpu", "-o", "made", "--cc=" + cc)
+        expect("--cc=%s makes no program" % cc, not os.path.exists("made"))
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -115,6 +163,8 @@ def main():
         places()
         modes()
         full_disk()
+        signals()
+        compilers()
         os.chdir("/")
     print("%d failed" % len(failed))
     return 1 if failed else 0

@@ -53,7 +53,7 @@ const Target *backend_target(const Backend *backend);
 /* Reports what the backend's target cannot run, found out by the passes. An exit status. */
 int backend_report(const Backend *backend, Diag *diag);
 
-/* codegen/cpu/target.c: CPUs that have AVX2, as gcc and clang name them for -march; ends in NULL. */
+/* codegen/cpu/target.c: CPUs that have AVX2, by the names that -march takes; ends in NULL. */
 extern const char *const cpu_names[];
 
 /* check.c: reports (E402) what the target cannot run; before the pipeline. */

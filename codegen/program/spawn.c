@@ -19,8 +19,8 @@ enum { N_ENDING = sizeof ending / sizeof *ending };
 static struct sigaction before[N_ENDING];
 static volatile sig_atomic_t caught;
 
-/* The commands of commands_run, for the handler. Each leads a process group of its own, as a compiler
- * driver that is ended leaves the compiler proper behind. */
+/* The commands of commands_run, for the handler. Each leads a process group of its own, as a
+ * compiler driver that is ended leaves the compiler proper behind. */
 static Command *volatile running;
 static volatile sig_atomic_t n_running;
 

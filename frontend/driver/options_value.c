@@ -13,8 +13,8 @@ static bool wrong_value(OptionId id, const char *text) {
   return option_wrong_value(&option_table, id, text);
 }
 
-/* The position of an option's value among the words of its row, "A|B|C"; *out is left alone where the
- * option is absent. */
+/* The position of an option's value among the words of its row, "A|B|C"; *out is left alone where
+ * the option is absent. */
 static bool read_choice(const Options *options, OptionId id, int *out) {
   const char *text = options->text[id], *words = option_table.option[id].argument;
   for (int i = 0; text && *words; i++) {

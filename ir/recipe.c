@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off: one string */
+static const char dataset_words[] =
+#define DATASET(name, ...) #name " "
+#include "ir/datasets.def"
+    "synthetic";
+/* clang-format on */
+
 const RecipeField recipe_field[RECIPE_COUNT] = {
 #define RECIPE(field, flag, kind, otherwise, takes, when, help)                                    \
   {#field, flag, help, RECIPE_##kind, RECIPE_##when, offsetof(Recipe, field), {takes}},

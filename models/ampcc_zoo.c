@@ -92,7 +92,7 @@ static int write_model(Arena *arena, const Ampcc__ModelDef *model, const char *p
 typedef struct Arguments {
   const char *name, *output;
   bool text, list, help;
-  ZooOptions zoo;
+  ZooOptions zoo; /* classes 0: the family's own */
 } Arguments;
 
 static bool parse_number(const char *text, double low, double high, double *out) {
@@ -121,6 +121,13 @@ static bool parse_one(Arguments *args, int argc, char **argv, int *i) {
   return args->name = arg, true;
 }
 
+static void set_dataset(Ampcc__Recipe *recipe, const char *name) {
+  if (!name)
+    return;
+  recipe->dataset_is_case = AMPCC__RECIPE__DATASET_IS_DATASET;
+  recipe->dataset = (char *)(uintptr_t)name; /* packed, never freed */
+}
+
 static int run(Arena *arena, const Arguments *args) {
   Search search = {.name = args->name};
   if (!visit_members(arena, match_member, &search)) {
@@ -128,7 +135,10 @@ static int run(Arena *arena, const Arguments *args) {
     return EXIT_INPUT;
   }
   Builder *b = builder_new(arena, args->name);
-  search.family->build(b, search.size, args->zoo);
+  ZooOptions options = args->zoo;
+  options.classes = options.classes ? options.classes : search.family->classes;
+  search.family->build(b, search.size, options);
+  set_dataset(b->model->recipe, search.family->dataset);
   const char *path = args->output ? args->output : "-";
   size_t length = strlen(path);
   bool text = args->text || (length > 6 && !strcmp(path + length - 6, ".pbtxt"));

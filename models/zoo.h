@@ -5,7 +5,7 @@
 #include "models/builder.h"
 
 typedef struct ZooOptions {
-  int64_t classes;    /* 0: the family's own number */
+  int64_t classes;
   double bn_momentum; /* negative: the family's own */
 } ZooOptions;
 
@@ -17,6 +17,8 @@ typedef struct ZooFamily {
   int first, last, step;       /* sizes; first = 0: a family of one, called PREFIX */
   const int *sizes;            /* instead of first..last, ends in 0; or NULL */
   ZooBuild *build;
+  int64_t classes;     /* unless --classes says otherwise */
+  const char *dataset; /* of the recipe: a row of ir/datasets.def; NULL: none has a reader */
   const char *summary;
 } ZooFamily;
 

@@ -2,7 +2,7 @@
 
 #include "models/zoo.h"
 
-static const char recipe[] = "dataset: 'cifar10'  batch_size: 128  train_epochs: 182\n"
+static const char recipe[] = "batch_size: 128  train_epochs: 182\n"
                              "optimizer: 'momentum'  momentum: 0.9\n"
                              "weight_decay: 2e-4  decay_spares: 'none'\n"
                              "learning_rate: 0.1  lr_batch: 128\n"
@@ -25,7 +25,7 @@ void build_small_resnet(Builder *b, Tensor x, int size, int version, int64_t cla
 static void build(Builder *b, int size, int version, ZooOptions options) {
   use_official(b, options.bn_momentum < 0 ? 0.997 : options.bn_momentum);
   Tensor image = build_inputs(b, 32, 32, 3);
-  build_small_resnet(b, image, size, version, options.classes ? options.classes : 10);
+  build_small_resnet(b, image, size, version, options.classes);
   builder_recipe(b, recipe);
 }
 

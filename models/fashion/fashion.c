@@ -3,7 +3,7 @@
 #include "models/cifar/cifar.h"
 #include "models/zoo.h"
 
-static const char recipe[] = "dataset: 'fashion_mnist'  batch_size: 128  train_epochs: 2\n"
+static const char recipe[] = "batch_size: 128  train_epochs: 2\n"
                              "optimizer: 'momentum'  momentum: 0.9\n"
                              "weight_decay: 2e-4  decay_spares: 'none'\n"
                              "learning_rate: 0.1  lr_batch: 128  warmup_epochs: 0.1\n"
@@ -14,7 +14,7 @@ static const char recipe[] = "dataset: 'fashion_mnist'  batch_size: 128  train_e
 static void build(Builder *b, int size, int version, ZooOptions options) {
   use_official(b, options.bn_momentum < 0 ? 0.9 : options.bn_momentum);
   Tensor image = build_inputs(b, 28, 28, 1);
-  build_small_resnet(b, image, size, version, options.classes ? options.classes : 10);
+  build_small_resnet(b, image, size, version, options.classes);
   builder_recipe(b, recipe);
 }
 

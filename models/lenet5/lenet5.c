@@ -1,7 +1,7 @@
 /* LeNet-5 (LeCun et al., 1998) with average pooling and tanh; the 28x28 image is padded by 2. */
 #include "models/zoo.h"
 
-static const char recipe[] = "dataset: 'fashion_mnist'  batch_size: 128  train_epochs: 5\n"
+static const char recipe[] = "batch_size: 128  train_epochs: 5\n"
                              "optimizer: 'momentum'  momentum: 0.9\n"
                              "learning_rate: 0.05  schedule: 'cosine'\n"
                              "standardize: 1  metrics: 'top1'\n";
@@ -21,6 +21,6 @@ void build_lenet5(Builder *b, int size, ZooOptions options) {
   x = build_avg_pool(b, "pool2", conv_tanh(b, 2, x, 16, 0), 2, 2);
   x = build_flatten(b, "flatten", conv_tanh(b, 3, x, 120, 0));
   x = build_point(b, "tanh", "tanh4", build_dense(b, "fc1", x, 84));
-  build_loss(b, build_dense(b, "fc2", x, options.classes ? options.classes : 10));
+  build_loss(b, build_dense(b, "fc2", x, options.classes));
   builder_recipe(b, recipe);
 }

@@ -1,7 +1,7 @@
 /* A multilayer perceptron: the smallest thing that trains. */
 #include "models/zoo.h"
 
-static const char recipe[] = "dataset: 'fashion_mnist'  batch_size: 128  train_epochs: 5\n"
+static const char recipe[] = "batch_size: 128  train_epochs: 5\n"
                              "optimizer: 'momentum'  momentum: 0.9\n"
                              "learning_rate: 0.05  schedule: 'cosine'\n"
                              "standardize: 1  metrics: 'top1'\n";
@@ -13,6 +13,6 @@ void build_mlp(Builder *b, int size, ZooOptions options) {
   Tensor x = build_flatten(b, "flatten", build_inputs(b, 28, 28, 1));
   x = build_point(b, "relu", "relu1", build_dense(b, "fc1", x, 256));
   x = build_point(b, "relu", "relu2", build_dense(b, "fc2", x, 128));
-  build_loss(b, build_dense(b, "fc3", x, options.classes ? options.classes : 10));
+  build_loss(b, build_dense(b, "fc3", x, options.classes));
   builder_recipe(b, recipe);
 }

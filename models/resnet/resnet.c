@@ -39,7 +39,7 @@ static void build(Builder *b, int size, int version, ZooOptions options) {
     x = build_point(b, "relu", "relu", build_batch_norm(b, "bn1", x));
   x = builder_rename(b, build_max_pool(b, "maxpool", x, 3, 2, pad_same(x, 3, 2)),
                      "initial_max_pool");
-  build_head(b, build_blocks(b, &net, x), options.classes ? options.classes : 1001);
+  build_head(b, build_blocks(b, &net, x), options.classes);
   builder_recipe(b, recipe);
 }
 

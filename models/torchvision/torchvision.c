@@ -26,6 +26,6 @@ void build_resnet_tv(Builder *b, int size, ZooOptions options) {
   x = build_blocks(b, &net, x);
   /* torch.nn.Linear draws kernel and bias from the same range */
   b->dense_init = b->bias_init = init_uniform(1 / sqrt((double)x.c));
-  build_head(b, x, options.classes ? options.classes : 1000);
+  build_head(b, x, options.classes);
   builder_recipe(b, recipe);
 }

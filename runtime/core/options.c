@@ -33,10 +33,17 @@ typedef struct CompilerFlag {
   } takes;
 } CompilerFlag;
 
-#define FIXED_COMPILE false
-#define FIXED_RUN     true
+/* clang-format off: one string */
+static const char dataset_words[] =
+#define DATASET(name, ...) #name " "
+#include "ir/datasets.def"
+    "synthetic";
+/* clang-format on */
+
 #define RECIPE(field, flag, kind, otherwise, takes, when, help)                                    \
-  {flag, AMPRT_VALUE_##kind, FIXED_##when, {takes}},
+  FIELD_##when(flag, AMPRT_VALUE_##kind, takes)
+#define FIELD_COMPILE(flag, argument, ...)              {flag, argument, false, {0}},
+#define FIELD_RUN(flag, argument, ...)                  {flag, argument, true, {__VA_ARGS__}},
 #define OPTION(id, flag, letter, argument, group, help) OPTION_OF_##group(flag, argument)
 #define OPTION_OF_PROGRAM(flag, argument)               {flag, argument, false, {0}},
 #define OPTION_OF_OUTPUT(flag, argument)

@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define AMPRT_FASHION_DIR "/usr/share/datasets/fashion-mnist"
-
 enum { AMPRT_MAX_FLOATS = 64 };
 
 typedef struct AmprtFloats {

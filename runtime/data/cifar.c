@@ -49,8 +49,8 @@ AmprtStatus amprt_cifar_parse(const AmprtBytes *file, const char *path, AmprtDat
   return AMPRT_OK;
 }
 
-static AmprtStatus open_one(const char *dir, const char *name, AmprtDataset *set,
-                            AmprtError *error) {
+AmprtStatus amprt_read_cifar10(const char *dir, const char *name, AmprtDataset *set,
+                               AmprtError *error) {
   char path[AMPRT_PATH];
   AmprtBytes file = {0};
   AmprtStatus status = amprt_path(path, dir, name, error);
@@ -60,23 +60,4 @@ static AmprtStatus open_one(const char *dir, const char *name, AmprtDataset *set
     status = amprt_cifar_parse(&file, path, set, error);
   free(file.data);
   return status;
-}
-
-AmprtStatus amprt_cifar_open(AmprtData *data, AmprtError *error) {
-  char path[AMPRT_PATH], folder[AMPRT_PATH];
-  if (!*data->dir)
-    return amprt_fail(
-        error, AMPRT_USAGE,
-        "cifar10 needs --data-dir=DIR, the folder with data_batch_1.bin to _5.bin and "
-        "test_batch.bin (the binary version of CIFAR-10)");
-  AmprtStatus status = amprt_path(path, data->dir, "data_batch_1.bin", error);
-  if (!status)
-    status = amprt_path(folder, data->dir, "cifar-10-batches-bin", error);
-  if (status)
-    return status;
-  if (!amprt_is_file(path))
-    memcpy(data->dir, folder, sizeof folder);
-  for (char name[] = "data_batch_1.bin"; name[11] <= '5' && !status; name[11]++)
-    status = open_one(data->dir, name, &data->train, error);
-  return status ? status : open_one(data->dir, "test_batch.bin", &data->test, error);
 }

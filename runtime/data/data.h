@@ -33,17 +33,27 @@ void amprt_dataset_free(AmprtDataset *set);
 AmprtStatus amprt_dataset_fit(AmprtDataset *set, const AmprtProgram *program, const char *part,
                               AmprtError *error);
 
+/* A row of ir/datasets.def. A reader appends the images of one file of the set to `set`. */
+typedef AmprtStatus AmprtReader(const char *dir, const char *file, AmprtDataset *set,
+                                AmprtError *error);
+typedef struct AmprtSource {
+  const char *name, *home, *folder, *train_files, *test_files;
+  int64_t classes, train, test;
+  AmprtReader *read;
+} AmprtSource;
+
+#define DATASET(name, reader, ...) AmprtReader amprt_read_##reader;
+#include "ir/datasets.def"
+
+const AmprtSource *amprt_source_find(const char *name); /* NULL: there is none */
+
 /* idx.c: one pair of idx files (gzip or not) in memory. Takes both over, also when it fails. */
 AmprtStatus amprt_idx_parse(AmprtBytes *images, const char *images_path, AmprtBytes *labels,
                             const char *labels_path, AmprtDataset *set, AmprtError *error);
-/* Reads the folder data->dir. */
-AmprtStatus amprt_idx_open(AmprtData *data, AmprtError *error);
 
 /* cifar.c: appends the records of one CIFAR-10 binary file to the set. */
 AmprtStatus amprt_cifar_parse(const AmprtBytes *file, const char *path, AmprtDataset *set,
                               AmprtError *error);
-/* Reads the folder data->dir, or the one in it that the archive unpacks to. */
-AmprtStatus amprt_cifar_open(AmprtData *data, AmprtError *error);
 
 /* synthetic.c: specs/resnet.md 1.6, system B. */
 AmprtStatus amprt_synthetic_open(AmprtData *data, const AmprtProgram *program,

@@ -89,8 +89,9 @@ static AmprtStatus read_either(const char *dir, const char *name, char path[AMPR
   return status ? status : amprt_read_file(path, IDX_LIMIT, out, error);
 }
 
-static AmprtStatus open_part(const char *dir, const char *part, AmprtDataset *set,
-                             AmprtError *error) {
+/* `part` is how both names begin: train, t10k. */
+AmprtStatus amprt_read_idx(const char *dir, const char *part, AmprtDataset *set,
+                           AmprtError *error) {
   char name[64], images_path[AMPRT_PATH], labels_path[AMPRT_PATH];
   AmprtBytes images = {0}, labels = {0};
   snprintf(name, sizeof name, "%s-images-idx3-ubyte", part);
@@ -102,9 +103,4 @@ static AmprtStatus open_part(const char *dir, const char *part, AmprtDataset *se
     return amprt_idx_parse(&images, images_path, &labels, labels_path, set, error);
   free(images.data);
   return status;
-}
-
-AmprtStatus amprt_idx_open(AmprtData *data, AmprtError *error) {
-  AmprtStatus status = open_part(data->dir, "train", &data->train, error);
-  return status ? status : open_part(data->dir, "t10k", &data->test, error);
 }

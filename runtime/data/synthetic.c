@@ -25,19 +25,11 @@ static void draw_images(AmprtKey key, const AmprtOptions *options, float *image,
   }
 }
 
-/* An epoch is as long as that of the data set that it stands for. */
+/* An epoch is as long as that of the data set that it stands for, or of ImageNet. */
 static void set_lengths(AmprtData *data, const AmprtOptions *options) {
-  static const struct {
-    const char *dataset;
-    int64_t train, test;
-  } length[] = {{"fashion_mnist", 60000, 10000}, {"cifar10", 50000, 10000}};
-  data->train.n = 1281167; /* ImageNet */
-  data->test.n = 50000;
-  for (size_t i = 0; i < sizeof length / sizeof *length; i++)
-    if (!strcmp(options->dataset, length[i].dataset)) {
-      data->train.n = length[i].train;
-      data->test.n = length[i].test;
-    }
+  const AmprtSource *real = amprt_source_find(options->dataset);
+  data->train.n = real ? real->train : 1281167;
+  data->test.n = real ? real->test : 50000;
   if (options->synthetic_examples)
     data->train.n = data->test.n = options->synthetic_examples;
 }

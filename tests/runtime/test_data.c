@@ -152,7 +152,7 @@ static void test_cifar(void **state) {
   amprt_data_close(&data);
   AmprtProgram nine = cifar;
   nine.n_classes = 7;
-  assert_fails(&nine, "cifar10", "has label 7");
+  assert_fails(&nine, "cifar10", "cifar10 has 10 classes, this program's model 7");
 }
 
 static void test_cifar_wrong(void **state) {

@@ -78,6 +78,13 @@ static void test_wrong(void **state) {
   assert_int_equal(PARSE("--resume", "--clean"), AMPRT_USAGE);
 }
 
+/* clang-format off: one string */
+static const char dataset_words[] =
+#define DATASET(name, ...) #name " "
+#include "ir/datasets.def"
+    "synthetic";
+/* clang-format on */
+
 /* Each RUN field of ir/recipe.def is a flag that takes what the table says and nothing else. */
 static const struct {
   const char *flag;
@@ -88,12 +95,10 @@ static const struct {
     bool many, rising;
   } takes;
 } recipe[] = {
-#define COMPILE                                                 false
-#define RUN                                                     true
-#define RECIPE(field, flag, kind, otherwise, takes, when, help) {flag, when, {takes}},
+#define RECIPE(field, flag, kind, otherwise, takes, when, help) FIELD_##when(flag, takes)
+#define FIELD_COMPILE(flag, ...)                                {flag, false, {0}},
+#define FIELD_RUN(flag, ...)                                    {flag, true, {__VA_ARGS__}},
 #include "ir/recipe.def"
-#undef COMPILE
-#undef RUN
 };
 
 static void test_recipe_takes(void **state) {

@@ -249,10 +249,10 @@ static void test_no_dataset(void **state) {
   silent.recipe = &none;
   silent.n_recipe = 1;
   char want[512];
-  run_bad(&silent, "--data-dir=$ --max-train-steps=1", 2, "error: no data set:");
-  assert_said("--dataset=fashion_mnist or cifar10 with --data-dir=DIR");
+  run_bad(&silent, "--data-dir=$ --max-train-steps=1", 2, "error: no data set is named");
+  assert_said("--dataset=NAME (fashion_mnist, cifar10");
   run_bad(&silent, "--max-train-steps=1", 2, "--use-synthetic-data");
-  run_bad(&silent, "--dataset= --eval-only", 2, "error: no data set:");
+  run_bad(&silent, "--dataset= --eval-only", 2, "error: no data set is named");
   run_good(&silent, "--dataset=synthetic --max-train-steps=1 --log-file=$/a --learning-rate=1e-6");
   assert_int_equal(count_log("a", "\"start\",\"model\":\"toy\""), 1);
   assert_int_equal(count_log("a", "\"dataset\":\"synthetic\",\"data_dir\":\"\","), 1);

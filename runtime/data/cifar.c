@@ -1,15 +1,27 @@
-/* CIFAR-10, binary version: records of 1 label byte and 32x32 planes of red, green and blue. */
+/* CIFAR-10 and CIFAR-100, binary versions: records of label bytes (CIFAR-100: the coarse one, then
+ * the fine one) and 32x32 planes of red, green and blue. */
 #include "runtime/data/data.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 32, AREA = SIDE * SIDE, RECORD = 1 + 3 * AREA, CIFAR_LIMIT = 1 << 30 };
+enum { SIDE = 32, AREA = SIDE * SIDE, CIFAR_LIMIT = 1 << 30 };
 
-static void unpack(const unsigned char *record, unsigned char *pixel) {
+/* What the files of a set hold, and which label is wanted. */
+typedef struct Form {
+  const char *name;
+  size_t labels, wanted;
+  int classes[2];
+} Form;
+
+static const Form cifar10 = {"CIFAR-10", 1, 0, {10}};
+static const Form cifar100_coarse = {"CIFAR-100", 2, 0, {20, 100}};
+static const Form cifar100 = {"CIFAR-100", 2, 1, {20, 100}};
+
+static void unpack(const unsigned char *plane, unsigned char *pixel) {
   for (int i = 0; i < AREA; i++)
     for (int c = 0; c < 3; c++)
-      pixel[3 * i + c] = record[1 + c * AREA + i];
+      pixel[3 * i + c] = plane[c * AREA + i];
 }
 
 static void *grown(void *old, size_t size, AmprtError *error) {
@@ -19,18 +31,28 @@ static void *grown(void *old, size_t size, AmprtError *error) {
   return more;
 }
 
-AmprtStatus amprt_cifar_parse(const AmprtBytes *file, const char *path, AmprtDataset *set,
-                              AmprtError *error) {
-  if (file->size == 0 || file->size % RECORD || file->size > CIFAR_LIMIT)
+static AmprtStatus check_records(const Form *form, const AmprtBytes *file, const char *path,
+                                 AmprtError *error) {
+  size_t record = form->labels + 3 * AREA;
+  if (file->size == 0 || file->size % record || file->size > CIFAR_LIMIT)
     return amprt_fail(error, AMPRT_INPUT,
-                      "%s: has %zu bytes; CIFAR-10 records have %d each, so it is short or another "
+                      "%s: has %zu bytes; %s records have %zu each, so it is short or another "
                       "format",
-                      path, file->size, RECORD);
-  size_t more = file->size / RECORD, n = (size_t)set->n;
-  for (size_t i = 0; i < more; i++)
-    if (file->data[i * RECORD] > 9)
-      return amprt_fail(error, AMPRT_INPUT, "%s: record %zu has label %d; CIFAR-10 has 0 to 9",
-                        path, i, file->data[i * RECORD]);
+                      path, file->size, form->name, record);
+  for (size_t i = 0; i < file->size / record; i++)
+    for (size_t k = 0; k < form->labels; k++)
+      if (file->data[i * record + k] >= form->classes[k])
+        return amprt_fail(error, AMPRT_INPUT, "%s: record %zu has label %d; %s has 0 to %d", path,
+                          i, file->data[i * record + k], form->name, form->classes[k] - 1);
+  return AMPRT_OK;
+}
+
+static AmprtStatus append(const Form *form, const AmprtBytes *file, const char *path,
+                          AmprtDataset *set, AmprtError *error) {
+  AmprtStatus status = check_records(form, file, path, error);
+  if (status)
+    return status;
+  size_t record = form->labels + 3 * AREA, more = file->size / record, n = (size_t)set->n;
   unsigned char *pixel = grown(set->pixel, (n + more) * 3 * AREA, error);
   if (!pixel)
     return error->status;
@@ -40,8 +62,9 @@ AmprtStatus amprt_cifar_parse(const AmprtBytes *file, const char *path, AmprtDat
     return error->status;
   set->label = label;
   for (size_t i = 0; i < more; i++) {
-    label[n + i] = file->data[i * RECORD];
-    unpack(file->data + i * RECORD, pixel + (n + i) * 3 * AREA);
+    const unsigned char *at = file->data + i * record;
+    label[n + i] = at[form->wanted];
+    unpack(at + form->labels, pixel + (n + i) * 3 * AREA);
   }
   set->n += (int64_t)more;
   set->height = set->width = SIDE;
@@ -49,15 +72,35 @@ AmprtStatus amprt_cifar_parse(const AmprtBytes *file, const char *path, AmprtDat
   return AMPRT_OK;
 }
 
-AmprtStatus amprt_read_cifar10(const char *dir, const char *name, AmprtDataset *set,
-                               AmprtError *error) {
+AmprtStatus amprt_cifar_parse(const AmprtBytes *file, const char *path, AmprtDataset *set,
+                              AmprtError *error) {
+  return append(&cifar10, file, path, set, error);
+}
+
+static AmprtStatus read_file(const Form *form, const char *dir, const char *name, AmprtDataset *set,
+                             AmprtError *error) {
   char path[AMPRT_PATH];
   AmprtBytes file = {0};
   AmprtStatus status = amprt_path(path, dir, name, error);
   if (!status)
     status = amprt_read_file(path, CIFAR_LIMIT, &file, error);
   if (!status)
-    status = amprt_cifar_parse(&file, path, set, error);
+    status = append(form, &file, path, set, error);
   free(file.data);
   return status;
+}
+
+AmprtStatus amprt_read_cifar10(const char *dir, const char *name, AmprtDataset *set,
+                               AmprtError *error) {
+  return read_file(&cifar10, dir, name, set, error);
+}
+
+AmprtStatus amprt_read_cifar100(const char *dir, const char *name, AmprtDataset *set,
+                                AmprtError *error) {
+  return read_file(&cifar100, dir, name, set, error);
+}
+
+AmprtStatus amprt_read_cifar100_coarse(const char *dir, const char *name, AmprtDataset *set,
+                                       AmprtError *error) {
+  return read_file(&cifar100_coarse, dir, name, set, error);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 static AmprtError error;
@@ -168,6 +169,51 @@ static void test_cifar_wrong(void **state) {
   write_bytes(in_scratch("data_batch_3.bin"), (unsigned char[RECORD]){10}, RECORD);
   assert_fails(&cifar, "cifar10", "record 0 has label 10");
   assert_int_equal(open_data(&cifar, "mnist", ""), AMPRT_USAGE);
+}
+
+/* CIFAR-100's records: a coarse label, a fine one, three planes. */
+static void test_cifar100(void **state) {
+  (void)state;
+  enum { TWO_LABELS = 3074 };
+  static unsigned char records[3 * TWO_LABELS];
+  for (int i = 0; i < 3; i++) {
+    unsigned char *at = records + i * TWO_LABELS;
+    at[0] = (unsigned char)(19 - i);
+    at[1] = (unsigned char)(97 + i);
+    for (int p = 0; p < 3072; p++)
+      at[2 + p] = (unsigned char)(10 * i + p / 1024);
+  }
+  assert_int_equal(mkdir(in_scratch("cifar-100-binary"), 0777), 0);
+  write_bytes(in_scratch("cifar-100-binary/train.bin"), records, sizeof records);
+  write_bytes(in_scratch("cifar-100-binary/test.bin"), records + TWO_LABELS, TWO_LABELS);
+  AmprtProgram program = cifar;
+  program.n_classes = 100;
+  assert_int_equal(open_data(&program, "cifar100", scratch), 0);
+  assert_string_equal(data.dir, in_scratch("cifar-100-binary"));
+  assert_int_equal(data.train.n, 3);
+  assert_int_equal(data.test.n, 1);
+  assert_memory_equal(data.train.label, ((unsigned char[]){97, 98, 99}), 3);
+  assert_int_equal(data.test.label[0], 98);
+  for (int i = 0; i < 3 * 3072; i++)
+    assert_int_equal(data.train.pixel[i], 10 * (i / 3072) + i % 3);
+  amprt_data_close(&data);
+  assert_fails(&program, "cifar100_coarse",
+               "cifar100_coarse has 20 classes, this program's model 100");
+  program.n_classes = 20;
+  assert_fails(&program, "cifar100", "ampcc-zoo NAME --classes=100");
+  assert_int_equal(open_data(&program, "cifar100_coarse", in_scratch("cifar-100-binary")), 0);
+  assert_memory_equal(data.train.label, ((unsigned char[]){19, 18, 17}), 3);
+  amprt_data_close(&data);
+  records[TWO_LABELS + 1] = 100; /* checked though the coarse label is wanted */
+  write_bytes(in_scratch("cifar-100-binary/train.bin"), records, sizeof records);
+  assert_fails(&program, "cifar100_coarse",
+               "train.bin: record 1 has label 100; CIFAR-100 has 0 to 99");
+  records[TWO_LABELS + 1] = 0, records[0] = 20;
+  write_bytes(in_scratch("cifar-100-binary/train.bin"), records, sizeof records);
+  assert_fails(&program, "cifar100_coarse", "record 0 has label 20; CIFAR-100 has 0 to 19");
+  write_bytes(in_scratch("cifar-100-binary/train.bin"), records, 3 * RECORD);
+  assert_fails(&program, "cifar100_coarse",
+               "train.bin: has 9219 bytes; CIFAR-100 records have 3074");
 }
 
 static void test_synthetic(void **state) {
@@ -343,15 +389,11 @@ static void test_feed_end(void **state) {
 #define SCRATCH_TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 int main(void) {
   const struct CMUnitTest tests[] = {
-      SCRATCH_TEST(test_idx),
-      SCRATCH_TEST(test_idx_wrong),
-      SCRATCH_TEST(test_cifar),
-      SCRATCH_TEST(test_cifar_wrong),
-      cmocka_unit_test(test_synthetic),
-      cmocka_unit_test(test_augment),
-      cmocka_unit_test(test_standardize_flat),
-      SCRATCH_TEST(test_feed),
-      SCRATCH_TEST(test_feed_epochs),
+      SCRATCH_TEST(test_idx),         SCRATCH_TEST(test_idx_wrong),
+      SCRATCH_TEST(test_cifar),       SCRATCH_TEST(test_cifar_wrong),
+      SCRATCH_TEST(test_cifar100),    cmocka_unit_test(test_synthetic),
+      cmocka_unit_test(test_augment), cmocka_unit_test(test_standardize_flat),
+      SCRATCH_TEST(test_feed),        SCRATCH_TEST(test_feed_epochs),
       SCRATCH_TEST(test_feed_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* One run over one file. */
-typedef struct Compat {
+typedef struct Run {
   Arena *arena;
   const TfOptions *options;
   const char *file;
@@ -22,84 +22,88 @@ typedef struct Compat {
   Bytes bytes; /* binary */
   TfGraph *graph;
   TfOutcome outcome;
-} Compat;
+} Run;
 
-static SrcLoc here(const Compat *c) {
-  return (SrcLoc){.file = c->file};
+static SrcLoc here(const Run *r) {
+  return (SrcLoc){.file = r->file};
 }
 
 /* A fresh graph from the bytes of the file. */
-static bool unpack(Compat *c) {
-  Tensorflow__GraphDef *def = tf_graphdef_unpack(c->arena, c->file, c->bytes, c->diag);
-  c->graph = def ? tf_graph_new(c->arena, def, c->file, c->diag) : NULL;
-  return c->graph != NULL;
+static bool unpack(Run *r) {
+  Tensorflow__GraphDef *def = tf_graphdef_unpack(r->arena, r->file, r->bytes, r->diag);
+  r->graph = def ? tf_graph_new(r->arena, def, r->file, r->diag) : NULL;
+  return r->graph != NULL;
 }
 
-static bool load(Compat *c) {
+static bool load(Run *r) {
   Bytes bytes;
-  const char *path = c->options->model;
-  if (!file_read(c->arena, path, &bytes, c->diag))
+  const char *path = r->options->model;
+  if (!file_read(r->arena, path, &bytes, r->diag))
     return false;
   bool text = model_form(path, (const char *)bytes.at, (size_t)bytes.len) != MODEL_PB;
-  return tf_graphdef_bytes(c->arena, c->file, bytes, text, &c->bytes, c->diag) && unpack(c);
+  return tf_graphdef_bytes(r->arena, r->file, bytes, text, &r->bytes, r->diag) && unpack(r);
 }
 
-static bool check_fetches(Compat *c) {
-  for (int i = 0; i < c->settings.n_fetch; i++) {
+static bool check_fetches(Run *r) {
+  for (int i = 0; i < r->settings.n_fetch; i++) {
     int port;
-    const char *fetch = c->settings.fetch[i];
-    if (tf_graph_find(c->graph, fetch, tf_input_split(fetch, &port)) < 0)
-      diag_error(c->diag, here(c), DIAG_FETCH, "--fetch: no node is called `%s`", fetch);
+    const char *fetch = r->settings.fetch[i];
+    if (tf_graph_find(r->graph, fetch, tf_input_split(fetch, &port)) < 0)
+      diag_error(r->diag, here(r), DIAG_FETCH, "--fetch: no node is called `%s`", fetch);
   }
-  return c->diag->n_errors == 0;
+  return r->diag->n_errors == 0;
 }
 
 /* ---- what the user should know ---- */
 
-/* Each op that the table does not hold, once; the first few by name. Functions and their ops are
- * legal and said to be kept. */
-static void note_ops(const Compat *c) {
-  enum { MOST_NAMED = 8 };
-  const TfGraph *graph = c->graph;
-  TfNames *said = tf_names_new(c->arena);
+/* Of each kind of note so many are printed; the others are counted. */
+enum { MOST_NOTES = 8 };
+
+/* Ops outside the table, each once. */
+static void note_ops(const Run *r) {
+  const TfGraph *graph = r->graph;
+  TfNames *said = tf_names_new(r->arena);
   int n = 0;
   for (int i = 0; i < graph->n_nodes; i++) {
     const Tensorflow__NodeDef *def = graph->node[i].def;
-    bool fresh = !graph->node[i].op && tf_names_put(said, def->op, i);
-    if (fresh && n < MOST_NAMED)
-      diag_note(c->diag, here(c), "op `%.80s` (node `%.80s`) is not in the table: left as it is",
-                def->op, def->name);
-    n += fresh;
+    if (graph->node[i].op || !tf_names_put(said, def->op, i) || n++ >= MOST_NOTES)
+      continue;
+    diag_note(r->diag, (SrcLoc){.file = r->file, .name = def->name},
+              "op `%.80s` is not in the table: left as it is", def->op);
   }
-  if (n > MOST_NAMED)
-    diag_note(c->diag, here(c), "%d more ops are not in the table", n - MOST_NAMED);
+  if (n > MOST_NOTES)
+    diag_note(r->diag, here(r), "%d more ops are not in the table", n - MOST_NOTES);
   const Tensorflow__FunctionDefLibrary *library = graph->def->library;
   if (library && library->n_function > 0)
-    diag_note(c->diag, here(c), "the bodies of %zu library functions are left as they are",
+    diag_note(r->diag, here(r), "the bodies of %zu library functions are left as they are",
               library->n_function);
 }
 
-/* Ops that a list edit names and nothing is called. */
-static void note_edits(const Compat *c) {
-  for (int i = 0; i < c->settings.n_edits; i++) {
-    const char *left = c->settings.edit[i].ops;
-    for (const char *op; (op = list_word(c->arena, &left, ','));)
-      if (!tf_op_find(c->arena, op))
-        diag_note(c->diag, here(c), "a list is edited for `%s`, which is no op of the table%s", op,
-                  *op == ' ' ? ": a blank is part of the name" : "");
+/* What is put into a list or taken out of one, but is no op: a typing error most likely. */
+static void note_edits(const Run *r) {
+  int n = 0;
+  for (int i = 0; i < r->settings.n_edits; i++) {
+    const char *left = r->settings.edit[i].ops;
+    for (const char *op; (op = list_word(r->arena, &left, ','));)
+      if (!tf_op_find(r->arena, op) && n++ < MOST_NOTES)
+        diag_note(r->diag, here(r), "a list is edited for `%.80s`, which is no op of the table%s",
+                  op, *op == ' ' ? ": a blank is part of the name" : "");
   }
+  if (n > MOST_NOTES)
+    diag_note(r->diag, here(r), "lists are edited for %d more names that are no ops",
+              n - MOST_NOTES);
 }
 
 /* UNSAFE_FORCE_ALL asks no op which types it admits. TensorFlow makes such a graph and then refuses
  * to load it. The first attribute of that kind is named, the others are counted. */
-static void warn_types(const Compat *c) {
-  const TfGraph *graph = c->graph;
+static void warn_types(const Run *r) {
+  const TfGraph *graph = r->graph;
   const TfVertex *first = NULL;
   int more = 0;
   for (int v = 0; v < graph->n_vertices; v++) {
     const TfVertex *vertex = &graph->vertex[v];
     const TfOp *op = graph->node[vertex->node].op;
-    if (!c->outcome.rewrite.changed[v] || op->attr[vertex->attr].half)
+    if (!r->outcome.rewrite.changed[v] || op->attr[vertex->attr].half)
       continue;
     more += first != NULL;
     first = first ? first : vertex;
@@ -107,24 +111,25 @@ static void warn_types(const Compat *c) {
   if (!first)
     return;
   const TfNode *node = &graph->node[first->node];
-  diag_warning(c->diag, (SrcLoc){.file = c->file, .name = node->def->name}, WARN_TF_TYPE,
+  diag_warning(r->diag, (SrcLoc){.file = r->file, .name = node->def->name}, WARN_TF_TYPE,
                "%s of %s becomes f16, which it does not admit: TensorFlow will not load this "
                "graph (attributes like it: %d more)",
                node->op->attr[first->attr].name, node->def->op, more);
 }
 
-static void say(const Compat *c) {
-  if (c->outcome.failed)
-    diag_warning(c->diag, here(c), WARN_TF_PASS, "%s", c->outcome.log);
-  if (c->outcome.rewritten && c->settings.level == TF_UNSAFE_FORCE_ALL)
-    warn_types(c);
-  if (c->diag->quiet)
+static void say(const Run *r) {
+  if (r->outcome.failed)
+    diag_warning(r->diag, (SrcLoc){.file = r->file, .name = r->outcome.failed_node}, WARN_TF_PASS,
+                 "%s", r->outcome.log);
+  if (r->outcome.rewritten && r->settings.level == TF_UNSAFE_FORCE_ALL)
+    warn_types(r);
+  if (r->diag->quiet)
     return;
-  note_edits(c);
-  if (c->graph->reader) /* it was built */
-    note_ops(c);
-  if (!c->outcome.failed)
-    diag_note(c->diag, here(c), "%s", c->outcome.log);
+  note_edits(r);
+  if (r->graph->reader) /* it was built */
+    note_ops(r);
+  if (!r->outcome.failed)
+    diag_note(r->diag, here(r), "%s", r->outcome.log);
 }
 
 /* ---- out ---- */
@@ -133,41 +138,42 @@ static bool is_text_file(const char *path) {
   return model_form(path, "", 0) == MODEL_PBTXT;
 }
 
-static bool write_graph(const Compat *c) {
+static bool write_graph(const Run *r) {
   Output out;
-  const char *path = c->options->output;
-  if (!output_open(c->arena, path, &out))
+  const char *path = r->options->output;
+  if (!output_open(r->arena, path, &out))
     return false;
-  tf_graphdef_write(c->arena, c->graph->def, is_text_file(path), out.file);
+  tf_graphdef_write(r->arena, r->graph->def, is_text_file(path), out.file);
   return output_close(&out);
 }
 
-/* Alone it is the output; beside a graph it goes where the graph does not. */
-static bool write_report(const Compat *c) {
+/* Alone the report is the output. Beside a graph it goes to standard output, or to standard error if
+ * the graph is there. */
+static bool write_report(const Run *r) {
   Output out;
-  bool free = strcmp(c->options->output, "-") != 0;
-  const TfRewrite *rewrite = c->outcome.rewritten ? &c->outcome.rewrite : NULL;
-  if (c->options->graph) {
-    tf_report(c->graph, rewrite, c->outcome.log, free ? stdout : stderr);
+  bool free = strcmp(r->options->output, "-") != 0;
+  const TfRewrite *rewrite = r->outcome.rewritten ? &r->outcome.rewrite : NULL;
+  if (r->options->graph) {
+    tf_report(r->graph, rewrite, r->outcome.log, free ? stdout : stderr);
     return true;
   }
-  if (!output_open(c->arena, c->options->output, &out))
+  if (!output_open(r->arena, r->options->output, &out))
     return false;
-  tf_report(c->graph, rewrite, c->outcome.log, out.file);
+  tf_report(r->graph, rewrite, r->outcome.log, out.file);
   return output_close(&out);
 }
 
-static int run(Compat *c) {
-  if (!load(c) || !check_fetches(c))
+static int run(Run *r) {
+  if (!load(r) || !check_fetches(r))
     return EXIT_INPUT;
-  tf_pass(c->graph, &c->settings, &c->outcome);
-  say(c);
-  if (c->outcome.failed && !unpack(c)) /* as TensorFlow: the graph as it was */
+  tf_pass(r->graph, &r->settings, &r->outcome);
+  say(r);
+  if (r->outcome.failed && !unpack(r)) /* as TensorFlow: the graph as it was */
     return EXIT_INPUT;
-  if (c->diag->n_errors)
+  if (r->diag->n_errors)
     return EXIT_INPUT;
-  const TfOptions *options = c->options;
-  bool good = (!options->report || write_report(c)) && (!options->graph || write_graph(c));
+  const TfOptions *options = r->options;
+  bool good = (!options->report || write_report(r)) && (!options->graph || write_graph(r));
   return good ? 0 : EXIT_ENVIRONMENT;
 }
 
@@ -177,13 +183,15 @@ static int rewrite(Arena *arena, const TfOptions *options) {
                .quiet = options->text[TF_OPT_quiet] != NULL,
                .all_errors = options->text[TF_OPT_all_errors] != NULL};
   const char *file = strcmp(options->model, "-") ? options->model : "<stdin>";
-  Compat compat = {.arena = arena, .options = options, .file = file, .diag = &diag};
-  if (!tf_settings_read(arena, options, &compat.settings, &diag))
+  Run one = {.arena = arena, .options = options, .file = file, .diag = &diag};
+  if (!tf_settings_read(arena, options, &one.settings, &diag))
     return EXIT_USAGE;
-  int status = diag.n_errors ? EXIT_INPUT : run(&compat);
+  int status = diag.n_errors ? EXIT_INPUT : run(&one);
   diag_finish(&diag);
   return status;
 }
+
+/* ---- the program ---- */
 
 static void on_bug(void) {
   output_abandon();

@@ -18,8 +18,8 @@ static const TfNode *node_of(const Decide *d, int vertex) {
 
 /* ---- the vertices ---- */
 
-/* UNSAFE_FORCE_ALL: the half kernel of that one loss used to crash. What a library function wants
- * is not looked up. */
+/* The exceptions from UNSAFE_FORCE_ALL are TensorFlow's. The half kernel of that one loss used to
+ * crash; functions are not ops to it. */
 static bool is_forced(const Decide *d, const TfNode *node) {
   return d->settings->level == TF_UNSAFE_FORCE_ALL && node->op && !node->op->is_function &&
          !node->op->stateful && !node->op->has_refs && strcmp(node->def->op, "Const") != 0 &&
@@ -38,11 +38,11 @@ static bool has_quantized(const Decide *d, const TfNode *node) {
   return false;
 }
 
-/* Have the node's other attributes types beside which this one has a low kernel? */
+/* A kernel may exist only for certain types of the node's other attributes: do they have these? */
 static bool others_fit(const Decide *d, const TfNode *node, int attr) {
   int low = tf_low_type(d->settings);
   if (!node->op->has_beside)
-    return true; /* as most; a node may have a million vertices */
+    return true; /* as for most ops; it saves a walk over what may be a million vertices */
   for (int v = node->first_vertex; v < node->first_vertex + node->n_vertices; v++) {
     const TfVertex *other = &d->graph->vertex[v];
     if (other->attr >= 0 && other->attr != attr &&
@@ -53,7 +53,7 @@ static bool others_fit(const Decide *d, const TfNode *node, int attr) {
   return true;
 }
 
-/* A fixed type admits only itself. */
+/* May this vertex be low, and is there a kernel? A fixed type (attr < 0) may not. */
 static void set_support(const Decide *d, const TfNode *node, AmpVertex *out, int attr) {
   if (attr < 0)
     return;
@@ -68,7 +68,7 @@ static void set_support(const Decide *d, const TfNode *node, AmpVertex *out, int
     out->fits = false;
 }
 
-/* An op that the table does not hold is a barrier, whatever the lists say. */
+/* An op outside the table is in no list, even if the user put it into one: so it is a barrier. */
 static void set_vertex(const Decide *d, int v) {
   const TfVertex *vertex = &d->graph->vertex[v];
   const TfNode *node = node_of(d, v);
@@ -114,8 +114,8 @@ static bool nothing_to_do(const Decide *d) {
 
 /* ---- what the solver leaves to settle ---- */
 
-/* No cast fits between a NextIteration and its Merges: they become low together or not at all. One
- * sweep in node order, as TensorFlow does it (2.9). */
+/* No cast may stand between a NextIteration and the Merges that read it, so they become low together
+ * or not at all. This is done in one sweep in the order of the nodes, as TensorFlow does it (2.9). */
 static bool settle_loop(Decide *d, const TfNode *next, bool *low) {
   const TfGraph *graph = d->graph;
   bool all_low = true;
@@ -123,7 +123,7 @@ static bool settle_loop(Decide *d, const TfNode *next, bool *low) {
     const TfReader *reader = &graph->reader[r];
     const TfNode *merge = &graph->node[reader->node];
     if (strcmp(merge->def->op, "Merge") != 0)
-      return tf_fail(d->graph,
+      return tf_fail(d->graph, next,
                      "FAILED_PRECONDITION: Expected Merge node after NextIteration, got %s",
                      merge->def->op);
     all_low &= low[tf_reader_vertex(graph, reader)];
@@ -134,7 +134,7 @@ static bool settle_loop(Decide *d, const TfNode *next, bool *low) {
   return true;
 }
 
-/* A Cast to f32 whose readers are all low casts to the low type instead (2.8). */
+/* The graph's own Cast to f32 casts to the low type instead if all of its readers are low (2.8). */
 static void settle_cast(const Decide *d, const TfNode *cast, bool *low) {
   const TfGraph *graph = d->graph;
   int result = tf_out_vertex(cast, 0);

@@ -1,5 +1,5 @@
-/* Which vertices become low: TensorFlow's rules around the solver (specs/amp-rewrite.md 2.4-2.11).
- */
+/* Which vertices become low: the solver of passes/precision, and TensorFlow's rules around it
+ * (specs/amp-rewrite.md 2.4-2.11). */
 #ifndef AMPCC_FRONTEND_TF_DECIDE_H
 #define AMPCC_FRONTEND_TF_DECIDE_H
 
@@ -9,7 +9,7 @@
 
 typedef struct TfDecision {
   bool nothing; /* no op of the allow list: the pass stops early */
-  bool *low;    /* per vertex. Those that are not f32 stay as they are all the same */
+  bool *low;    /* per vertex; what is not f32 keeps its type even if it is marked */
 } TfDecision;
 
 /* False with graph->failure set. */

@@ -4,10 +4,10 @@
 
 #include "frontend/tf/settings.h"
 
-/* Is a node with this `device` (empty: wherever it fits best) where the mode's low type is at home?
- */
+/* Does the mode work on nodes of this device? An empty name is the device that TensorFlow would
+ * choose. */
 bool tf_device_fits(const TfSettings *settings, const char *device);
-/* Has the machine something that the mode is for? */
+/* Does the machine have a device that the mode works on? */
 bool tf_machine_fits(const TfSettings *settings);
 
 #endif

@@ -3,7 +3,8 @@
  * low. What a cast to f16 and back leaves is what f16 would have held. */
 #include "frontend/tf/rewrite.h"
 
-/* What the input reads by now: the casts of nodes before this one are in place. */
+/* Casts every input that belongs to vertex v. What an input reads may be a cast already: those of
+ * earlier nodes are in place. */
 static void cast_inputs(TfRewrite *rewrite, int n, int v) {
   TfGraph *graph = rewrite->graph;
   const TfNode *node = &graph->node[n];
@@ -18,7 +19,8 @@ static void cast_inputs(TfRewrite *rewrite, int n, int v) {
   }
 }
 
-/* Of one port, whose readers are reader[first..end). */
+/* Casts the result at one port, whose readers are reader[first] to reader[end - 1]: `down` to f16,
+ * `up` from there back to f32. */
 static void cast_output(TfRewrite *rewrite, int n, int first, int end) {
   TfGraph *graph = rewrite->graph;
   const TfNode *node = &graph->node[n];
@@ -37,14 +39,15 @@ static void cast_output(TfRewrite *rewrite, int n, int first, int end) {
   }
 }
 
-/* TensorFlow meets the casts that it made for a reader it came by earlier, and dies of it. */
+/* TensorFlow throws an exception where a node comes after one that reads it: it then finds casts
+ * that it made for the reader, and does not know them. */
 static bool check_order(TfRewrite *rewrite, int n, const TfReader *reader) {
   TfGraph *graph = rewrite->graph;
   const TfNode *node = &graph->node[reader->node];
   int to = tf_reader_vertex(graph, reader);
   if (reader->node >= n || !rewrite->low[to] || !tf_is_f32(graph, to))
     return true;
-  return tf_fail(graph,
+  return tf_fail(graph, node,
                  "INTERNAL: node %s comes after its reader %s: TensorFlow itself crashes here",
                  graph->node[n].def->name, node->def->name);
 }

@@ -6,16 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number attribute may claim any number of ports. */
+/* A node may claim any number of ports by an attribute. */
 enum { MAX_PORTS = 1 << 20 };
 
-bool tf_fail(TfGraph *graph, const char *fmt, ...) {
+bool tf_fail(TfGraph *graph, const TfNode *node, const char *fmt, ...) {
   char text[1024];
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
   graph->failure = arena_strdup(graph->arena, text, strlen(text));
+  graph->failed_node = node ? node->def->name : NULL;
   return false;
 }
 
@@ -102,7 +103,7 @@ static bool add_list_vertices(TfGraph *graph, TfNode *node, int a) {
   const TfTypeAttr *attr = &node->op->attr[a];
   const Tensorflow__AttrValue *value = tf_attr(node->def, attr->name);
   if (value && value->value_case != TENSORFLOW__ATTR_VALUE__VALUE_LIST)
-    return tf_fail(graph, "INVALID_ARGUMENT: attribute %s of node %s is no list of types",
+    return tf_fail(graph, node, "INVALID_ARGUMENT: attribute %s of node %s is no list of types",
                    attr->name, node->def->name);
   for (size_t i = 0; value && i < value->list->n_type; i++)
     vertex_add(graph, node, a, (int)i, (int)value->list->type[i]);
@@ -114,7 +115,7 @@ static bool add_type_vertex(TfGraph *graph, TfNode *node, int a) {
   const Tensorflow__AttrValue *value = tf_attr(node->def, attr->name);
   bool is_type = value && value->value_case == TENSORFLOW__ATTR_VALUE__VALUE_TYPE;
   if (!is_type && (value || !attr->standard))
-    return tf_fail(graph, "INVALID_ARGUMENT: type attribute %s of node %s (op %s) is missing",
+    return tf_fail(graph, node, "INVALID_ARGUMENT: type attribute %s of node %s (op %s) is missing",
                    attr->name, node->def->name, node->op->name);
   vertex_add(graph, node, a, -1, is_type ? (int)value->type : attr->standard);
   return true;
@@ -164,7 +165,8 @@ static int count_of(TfGraph *graph, const TfNode *node, const TfPort *port) {
   if (value && value->value_case == TENSORFLOW__ATTR_VALUE__VALUE_I && value->i >= 0 &&
       value->i <= MAX_PORTS)
     return (int)value->i;
-  tf_fail(graph, "INVALID_ARGUMENT: attribute %s of node %s (op %s) is missing or out of range",
+  tf_fail(graph, node,
+          "INVALID_ARGUMENT: attribute %s of node %s (op %s) is missing or out of range",
           port->count, node->def->name, node->op->name);
   return -1;
 }
@@ -183,7 +185,7 @@ static bool ports_of(TfGraph *graph, const TfNode *node, const TfPort *port, int
       arena_push(graph->arena, *out, *out_n, cap, vertex + (is_each(node, &port[i]) ? k : 0));
   }
   if (*out_n > MAX_PORTS)
-    return tf_fail(graph, "INVALID_ARGUMENT: node %s has too many ports", node->def->name);
+    return tf_fail(graph, node, "INVALID_ARGUMENT: node %s has too many ports", node->def->name);
   return true;
 }
 
@@ -226,12 +228,12 @@ static bool build_source(TfGraph *graph, TfNode *node, const char *input, TfSour
   size_t length = tf_input_split(input, &out->port);
   out->node = tf_graph_find(graph, input, length);
   if (out->node < 0)
-    return tf_fail(graph, "INVALID_ARGUMENT: input %s of node %s does not exist", input,
+    return tf_fail(graph, node, "INVALID_ARGUMENT: input %s of node %s does not exist", input,
                    node->def->name);
   const TfNode *source = &graph->node[out->node];
   if (source->op && out->port >= source->n_out)
-    return tf_fail(graph, "INVALID_ARGUMENT: input %s of node %s: op %s has %d outputs", input,
-                   node->def->name, source->op->name, source->n_out);
+    return tf_fail(graph, node, "INVALID_ARGUMENT: input %s of node %s: op %s has %d outputs",
+                   input, node->def->name, source->op->name, source->n_out);
   return true;
 }
 
@@ -245,8 +247,8 @@ static bool build_sources(TfGraph *graph, TfNode *node) {
       return false;
   }
   if (node->op && n != node->n_in)
-    return tf_fail(graph, "INVALID_ARGUMENT: node %s (op %s) has %d inputs, expected %d", def->name,
-                   def->op, n, node->n_in);
+    return tf_fail(graph, node, "INVALID_ARGUMENT: node %s (op %s) has %d inputs, expected %d",
+                   def->name, def->op, n, node->n_in);
   node->n_in = n;
   graph->n_readers += n;
   return true;

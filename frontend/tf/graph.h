@@ -1,4 +1,5 @@
-/* A GraphDef as the colouring sees it: nodes with ports, ports with a (node, type) vertex each. */
+/* A GraphDef as the colouring sees it. Each port of a node belongs to one of the node's vertices; a
+ * vertex is one type of the node, either that of a type attribute or a fixed one. */
 #ifndef AMPCC_FRONTEND_TF_GRAPH_H
 #define AMPCC_FRONTEND_TF_GRAPH_H
 
@@ -30,11 +31,11 @@ typedef struct TfNode {
   /* Is it an Identity or Enter that reads a reference variable? No cast may come in between. */
   bool reads_refvar;
   int first_vertex, n_vertices;
-  int *attr_vertex; /* where those of type attribute a start; of n_attrs: the fixed types' */
+  int *attr_vertex; /* the first vertex of type attribute a; [n_attrs]: of the fixed types */
   int n_in, n_out;
-  int *in, *out;    /* the vertex of each port; without an op, every port has first_vertex */
+  int *in, *out;    /* the vertex of each port; NULL without an op: see tf_in_vertex */
   TfSource *source; /* of each data input */
-  int first_reader; /* its readers, by port: reader[first_reader] up to the next node's first */
+  int first_reader; /* its readers are reader[first_reader] up to the next node's, by port */
 } TfNode;
 
 typedef struct TfNames TfNames;
@@ -51,26 +52,32 @@ typedef struct TfGraph {
   int n_readers;
   size_t cap_def;      /* room in def->node */
   const char *failure; /* why TensorFlow's pass fails on it, as a status text; NULL: it does not */
+  const char *failed_node; /* the node at which it fails; NULL: none */
 } TfGraph;
 
-/* Names only. NULL after reporting a node without a name or with one that is taken. */
+/* The nodes with their names; tf_graph_build adds the rest. NULL after reporting nodes that have no
+ * name, or one that is taken. */
 TfGraph *tf_graph_new(Arena *arena, Tensorflow__GraphDef *def, const char *file, Diag *diag);
-/* Index into def->node, -1 if there is none. `name` is `length` bytes long. */
+/* The index into def->node of the node called so, which may be a cast that was appended; -1 if
+ * there is none. `name` is `length` bytes long. */
 int tf_graph_find(const TfGraph *graph, const char *name, size_t length);
 void tf_graph_append(TfGraph *graph, Tensorflow__NodeDef *def);
 /* "name", "name:3" -> the length of the name, and *port. */
 size_t tf_input_split(const char *input, int *port);
 
-/* Ports, vertices, edges. Every node must have its `processable`; false with `failure` set. */
+/* Fills in ops, ports, vertices and readers, once every node has its `processable`. False with
+ * `failure` set. */
 bool tf_graph_build(TfGraph *graph);
+/* A node without an op has one vertex, to which all of its ports belong. */
 int tf_in_vertex(const TfNode *node, int input);
 int tf_out_vertex(const TfNode *node, int port);
 int tf_reader_vertex(const TfGraph *graph, const TfReader *reader);
 bool tf_is_f32(const TfGraph *graph, int vertex);
-int tf_low_type(const TfSettings *settings);
+int tf_low_type(const TfSettings *settings); /* a DataType */
 
-/* Sets `failure`; false. */
-bool tf_fail(TfGraph *graph, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Sets `failure`, and `failed_node` from `node`, which may be NULL. Returns false. */
+bool tf_fail(TfGraph *graph, const TfNode *node, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 Tensorflow__AttrValue *tf_attr(const Tensorflow__NodeDef *def, const char *name);
 /* Adds the attribute, with `type` as its value. */

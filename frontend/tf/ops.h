@@ -1,5 +1,5 @@
-/* What ampcc knows of TensorFlow's ops: the ports of each and the types they may have, nothing of
- * what it computes. From frontend/tf/ops.def, or from the signature of a library function. */
+/* What ampcc-tf knows of TensorFlow's ops: the ports of each and the types that these may have, but
+ * not what it computes. It comes from ops.def, or from the signature of a library function. */
 #ifndef AMPCC_FRONTEND_TF_OPS_H
 #define AMPCC_FRONTEND_TF_OPS_H
 
@@ -11,12 +11,12 @@
 
 typedef struct TfTypeAttr {
   const char *name;
-  bool list;                     /* list(type): an element for each of its ports */
-  int standard;                  /* the type if a node does not say; DT_INVALID: it must */
-  bool half, half_gpu, half_cpu; /* may be DT_HALF; and has a kernel there */
-  bool bfloat, bfloat_cpu;       /* may be DT_BFLOAT16; likewise */
-  /* The op's other attributes have low kernels there only while this one is a DataType of these
-   * bits; bit 0: or the low type itself. */
+  bool list;                     /* a list(type), with an element for each port of it */
+  int standard;                  /* the default; DT_INVALID: none, so every node must have one */
+  bool half, half_gpu, half_cpu; /* may it be DT_HALF, and is there a kernel for that? */
+  bool bfloat, bfloat_cpu;       /* the same for DT_BFLOAT16 */
+  /* The types of this attribute for which the op's other attributes have low kernels: a bit for each
+   * DataType; bit 0 stands for the low type. */
   uint64_t beside_gpu, beside_cpu;
 } TfTypeAttr;
 
@@ -37,7 +37,7 @@ typedef struct TfOp {
   TfTypeAttr *attr;
 } TfOp;
 
-/* Does an attribute of type `type` leave the others their kernels for DataType `low`? */
+/* Do the op's other attributes have kernels for the type `low` while this one has `type`? */
 bool tf_type_beside(const TfTypeAttr *attr, int type, int low, bool gpu);
 /* NULL for an op that the table does not hold. */
 const TfOp *tf_op_find(Arena *arena, const char *name);

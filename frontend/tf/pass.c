@@ -30,7 +30,7 @@ static void mark_processable(TfGraph *graph, const TfSettings *settings) {
   }
 }
 
-/* The first form knows f32 alone; the second keeps its statistics in a type of their own (2.10). */
+/* The old ops know f32 alone; V2 has a type of its own, U, for the statistics (2.10). */
 static void rename_batch_norm(TfGraph *graph) {
   for (int i = 0; i < graph->n_nodes; i++) {
     TfNode *node = &graph->node[i];
@@ -47,13 +47,15 @@ static const TfLists *make_lists(TfGraph *graph, const TfSettings *settings) {
   const char *conflict;
   bool onednn = settings->mode == TF_BF16 || settings->mode == TF_FP16_CPU;
   if (onednn && settings->level == TF_UNSAFE_FORCE_ALL) {
-    tf_fail(graph, "INVALID_ARGUMENT: TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL cannot be set to "
-                   "UNSAFE_FORCE_ALL when oneDNN is used");
+    tf_fail(graph, NULL,
+            "INVALID_ARGUMENT: TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL cannot be set to "
+            "UNSAFE_FORCE_ALL when oneDNN is used");
     return NULL;
   }
   const TfLists *lists = tf_lists_make(graph->arena, settings, &conflict);
   if (!lists)
-    tf_fail(graph, "INVALID_ARGUMENT: Op lists have conflicting entries: %s is in more than one",
+    tf_fail(graph, NULL,
+            "INVALID_ARGUMENT: Op lists have conflicting entries: %s is in more than one",
             conflict);
   return lists;
 }
@@ -100,6 +102,7 @@ void tf_pass(TfGraph *graph, const TfSettings *settings, TfOutcome *out) {
   }
   if (graph->failure) {
     out->failed = graph->failure;
+    out->failed_node = graph->failed_node;
     out->log = arena_printf(graph->arena, "%s graph optimizer FAILED: %s", tf_pass_name(settings),
                             graph->failure);
   }

@@ -6,7 +6,7 @@
 
 /* ---- casts ---- */
 
-/* Casts of these are left out of the count in the message. */
+/* TensorFlow's message does not count the casts of these. */
 static bool is_constant_or_variable(const TfRewrite *rewrite, int node) {
   static const char *const op[] = {
       "Const",       "Variable",       "VariableV2",    "AutoReloadVariable",
@@ -91,7 +91,7 @@ static bool set_type(TfRewrite *rewrite, int v) {
   const TfNode *node = &graph->node[vertex->node];
   Tensorflow__DataType low = (Tensorflow__DataType)tf_low_type(rewrite->settings);
   if (vertex->attr < 0)
-    return tf_fail(graph, "INTERNAL: Failed to set type attribute");
+    return tf_fail(graph, node, "INTERNAL: Failed to set type attribute");
   const char *name = node->op->attr[vertex->attr].name;
   Tensorflow__AttrValue *value = tf_attr(node->def, name);
   if (!value)
@@ -105,8 +105,8 @@ static bool set_type(TfRewrite *rewrite, int v) {
   return true;
 }
 
-/* One cast for each port, shared by the readers that want the other type: all of them the same
- * one. What an op outside the table gives or takes is f32 if the other end says so. */
+/* Each port gets one cast, which all of its readers that want the other type share. The type of a
+ * port of an op outside the table is not known: it is that of the port at the other end. */
 static void insert_casts(TfRewrite *rewrite, int n) {
   TfGraph *graph = rewrite->graph;
   const TfNode *node = &graph->node[n];

@@ -2,6 +2,7 @@
 
 #include "frontend/import/load.h"
 #include "ir/base/list.h"
+#include "ir/base/text.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -153,9 +154,11 @@ static bool wrong_value(const char *what, const Key *key, const char *value) {
 }
 
 static void say(const TfOptions *options, const char *name, const char *value, bool has_effect) {
-  if (!options->text[TF_OPT_quiet])
-    fprintf(stderr, "ampcc-tf: note: the environment says %s=%s%s\n", name, value,
-            has_effect ? "" : ", which has no effect");
+  if (options->text[TF_OPT_quiet])
+    return;
+  fprintf(stderr, "ampcc-tf: note: the environment says %s=", name);
+  text_print(value, 80, stderr);
+  fputs(has_effect ? "\n" : ", which has no effect\n", stderr);
 }
 
 /* All new names count before all old ones, as in TensorFlow. */

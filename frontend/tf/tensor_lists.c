@@ -1,5 +1,6 @@
-/* TensorLists (specs/amp-rewrite.md 2.11). A list is passed around as a handle of type variant; who
- * reads from it must agree on the type with who writes to it, however far apart they are. */
+/* TensorLists (specs/amp-rewrite.md 2.11). Nodes pass a list on as a handle of type variant. The nodes
+ * that read its elements and those that write them must agree on the elements' type, however far
+ * apart they are in the graph. */
 #include "frontend/tf/decide.h"
 
 #include <string.h>
@@ -41,7 +42,8 @@ static bool is_writer(const char *op) {
   return is_one_of(op, writers);
 }
 
-/* Beyond these nobody sees who else uses the list. What the table does not hold is one of them. */
+/* A list that reaches one of these may be used where we cannot look. So may one that reaches an op
+ * outside the table. */
 static bool is_boundary(const TfNode *node) {
   static const char *const boundary[] = {"_Arg",
                                          "_Retval",
@@ -91,8 +93,9 @@ static void join_edges(Lists *lists) {
   }
 }
 
-/* Clusters are numbered by their root vertex. A cluster that no processable node belongs to is
- * none; one that crosses a boundary, or has a member that may not be touched, stays as it is. */
+/* A cluster is all that handles connect, and is known by its root vertex. It counts only if a node of
+ * it may be changed at all; it is unsafe, and stays as it is, if it reaches a boundary or has a member
+ * that must not change. */
 static void find_clusters(Lists *lists, bool *exists, bool *unsafe) {
   const TfGraph *graph = lists->graph;
   for (int i = 0; i < graph->n_nodes; i++) {
@@ -176,7 +179,7 @@ bool tf_tensor_lists(TfGraph *graph, AmpProblem *problem) {
       connect_reader(&lists, i);
   }
   return lists.steps < MOST_STEPS ||
-         tf_fail(graph,
+         tf_fail(graph, NULL,
                  "RESOURCE_EXHAUSTED: from the readers of TensorLists to their writers it is "
                  "more than %d steps (a limit of ampcc-tf)",
                  MOST_STEPS);

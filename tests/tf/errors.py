@@ -159,12 +159,19 @@ def lists():
             expect(status, want, GOOD, "--amp-lists=%s" % file)
     expect(1, "nope: error[E208]", GOOD, "--amp-lists=nope")
     expect(0, "a list is edited for `Matmul`, which is no op of the table", GOOD, "--amp-denylist-add=Matmul")
+    expect(0, "note: lists are edited for 22 more names that are no ops", GOOD, "--amp-denylist-add=" + ",".join("Op%d" % i for i in range(30)))
     expect(0, "` MatMul`, which is no op of the table: a blank is part of the name", GOOD, "--amp-allowlist-remove=Exp, MatMul")
     fails("INVALID_ARGUMENT: Op lists have conflicting entries: MatMul", GOOD, "--amp-denylist-add=MatMul")
 
 
 def failures():
     f32 = field(6, 1)
+    x = node("x", "Placeholder", extra=attr("dtype", f32))
+    for graph in (x + node("y", "MatMul", "x", extra=attr("T", f32)), x + node("y", "Relu", "x:1", extra=attr("T", f32)),
+                  GOOD + node("z", "Relu", "y") + node("y2", "IdentityN", "y", extra=attr("T", f32)),
+                  GOOD + node("n", "NextIteration", "y", extra=attr("T", f32)) + node("r", "Relu", "n", extra=attr("T", f32))):
+        if not re.match("<stdin>:node '[yzn]': warning: auto_mixed_precision graph optimizer FAILED", run(graph)[2]):
+            failed.append("a failure names its node: " + run(graph)[2])
     fails("INVALID_ARGUMENT: node y (op MatMul) has 1 inputs, expected 2",
           node("x", "Placeholder", extra=attr("dtype", f32)) + node("y", "MatMul", "x", extra=attr("T", f32)))
     fails("INVALID_ARGUMENT: input nope of node y does not exist", node("y", "Relu", "nope", extra=attr("T", f32)))
@@ -203,7 +210,11 @@ def unknown():
         b'node { name: "v" op: "MatMul" input: "w:7" input: "z" attr { key: "T" value { type: DT_FLOAT } } }' + \
         b'library { function { signature { name: "F" input_arg { name: "a" type: DT_FLOAT } } } }' + \
         b'node { name: "f" op: "F" input: "y" }'
-    expect(0, "op `Zap` (node `z`) is not in the table: left as it is", graph)
+    expect(0, "node 'z': note: op `Zap` is not in the table: left as it is", graph)
+    many = b"".join(node("n%d" % i, "Zap%d" % (i // 2)) for i in range(40))
+    expect(0, "note: 12 more ops are not in the table", GOOD + many)
+    if run(GOOD + many)[2].count("Zap") != 8:
+        failed.append("8 of 20 unknown ops are named, each once")
     expect(0, "the bodies of 1 library functions are left as they are", graph)
     expect(0, '"src": "w:7",\n   "to": "f16",\n   "consumers": ["v:0"]', graph)
     expect(0, '"src": "y:0",\n   "to": "f32",\n   "consumers": ["f:0", "z:0", "z:1"]', graph)

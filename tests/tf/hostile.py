@@ -83,6 +83,8 @@ def by_hand():
         yield "cut at %d" % size, good[:size]
     yield "twice", good + good
     yield "empty names", node("", "", "") + node("", "")
+    yield "5,000 empty names", node("", "NoOp") * 5000
+    yield "5,000 times one name", node("x" * 300, "NoOp") * 5000
     yield "no op", x + node("y", "", "x")
     yield "empty input", x + typed("y", "Relu", "")
     yield "inputs that are marks", x + typed("y", "Relu", "^") + typed("z", "Relu", ":") + typed("w", "Relu", ":0") + typed("v", "Relu", "x:")

@@ -3,7 +3,6 @@
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,22 +58,9 @@ static void on_bug(void) {
   _exit(EXIT_BUG);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* its own report says more */
-static void on_signal(int number) {
-  signal(number, SIG_DFL); /* a second fault in here ends the process */
-  fprintf(stderr, "ampcc: internal error: signal %d\n", number);
-  on_bug();
-}
-#endif
-
 void reproducer_install(const Options *given) {
   options = given;
   bug_set_hook(on_bug);
-#ifndef __SANITIZE_ADDRESS__
-  static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-  for (size_t i = 0; i < sizeof fault / sizeof *fault; i++)
-    signal(fault[i], on_signal);
-#endif
 }
 
 void reproducer_set_module(const Module *given, const char *given_target) {

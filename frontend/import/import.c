@@ -154,21 +154,12 @@ static void import_inputs(Import *im) {
 
 /* ---- the whole ---- */
 
-static void *arena_take(void *arena, size_t size) {
-  return arena_alloc(arena, size);
-}
-
-static void arena_keep(void *arena, void *pointer) {
-  (void)arena, (void)pointer;
-}
-
 /* protobuf-c leaves a missing string at its empty default, so no pointer of a string is NULL. */
 static const Ampcc__ModelDef *unpack(Import *im, const uint8_t *bytes, size_t size) {
-  ProtobufCAllocator allocator = {arena_take, arena_keep, im->arena};
   size_t at = 0;
   const char *wrong = size ? wire_check(&ampcc__model_def__descriptor, bytes, size, &at) : NULL;
   Ampcc__ModelDef *model =
-      size && !wrong ? ampcc__model_def__unpack(&allocator, size, bytes) : NULL;
+      size && !wrong ? wire_unpack(im->arena, &ampcc__model_def__descriptor, bytes, size) : NULL;
   if (!size)
     import_error(im, NULL, NULL, DIAG_PROTOBUF, "the file is empty: it holds no model");
   else if (!model)

@@ -105,3 +105,17 @@ const char *wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *by
     *at = (size_t)(check.at - bytes);
   return check.wrong;
 }
+
+static void *arena_take(void *arena, size_t size) {
+  return arena_alloc(arena, size);
+}
+
+static void arena_keep(void *arena, void *pointer) {
+  (void)arena, (void)pointer;
+}
+
+void *wire_unpack(Arena *arena, const ProtobufCMessageDescriptor *type, const uint8_t *bytes,
+                  size_t size) {
+  ProtobufCAllocator allocator = {arena_take, arena_keep, arena};
+  return protobuf_c_message_unpack(type, &allocator, size, bytes);
+}

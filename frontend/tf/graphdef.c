@@ -18,22 +18,12 @@ bool tf_graphdef_bytes(Arena *arena, const char *file, Bytes bytes, bool text, B
   return !wrong;
 }
 
-static void *arena_take(void *arena, size_t size) {
-  return arena_alloc(arena, size);
-}
-
-static void arena_keep(void *arena, void *pointer) {
-  (void)arena, (void)pointer;
-}
-
 Tensorflow__GraphDef *tf_graphdef_unpack(Arena *arena, const char *file, Bytes bytes, Diag *diag) {
-  ProtobufCAllocator allocator = {arena_take, arena_keep, arena};
   Tensorflow__GraphDef *def =
-      tensorflow__graph_def__unpack(&allocator, (size_t)bytes.len, bytes.at);
+      wire_unpack(arena, &tensorflow__graph_def__descriptor, bytes.at, (size_t)bytes.len);
   if (!def)
     diag_error(diag, (SrcLoc){.file = file}, DIAG_GRAPHDEF,
-               "this is no GraphDef: a field is of "
-               "another kind than it should be");
+               "this is no GraphDef: a field is of another kind than it should be");
   return def;
 }
 

@@ -4,6 +4,7 @@ stays as it was), notes."""
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,17 @@ def help_text():
     failed.extend("frontend/tf/README.md against --help: " + word for word in sorted(have ^ named))
     if "  GRAYLIST_REMOVE             as --amp-inferlist-remove (old name)\n" not in text or "learning-rate" in text:
         failed.append("--help: " + text)
+
+
+def fault():
+    """A fault of the machine is a bug: a line that says so, and status 70."""
+    process = subprocess.Popen([AMPCC_TF, "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not re.search("^SigCgt:.*[1-9a-f]", pathlib.Path("/proc/%d/status" % process.pid).read_text(), re.M):
+        pass  # until its handlers are there
+    process.send_signal(signal.SIGSEGV)
+    said = process.communicate()[1]
+    if "Sanitizer" not in said and (process.returncode != 70 or "Please report it with the GraphDef" not in said):
+        failed.append("a fault: status %d, %s" % (process.returncode, said))
 
 
 def ampcc_says():
@@ -222,7 +234,7 @@ def unknown():
         failed.append("a function is no unknown op")
 
 
-for part in (files, usage, help_text, ampcc_says, environment, lists, failures, forced, unknown):
+for part in (files, usage, help_text, fault, ampcc_says, environment, lists, failures, forced, unknown):
     part()
 for line in failed:
     print("FAILED:", line)

@@ -1,5 +1,5 @@
-/* Protobuf bytes from a stranger: a first look at them, since protobuf-c follows nested messages without
- * limit and cuts strings at a NUL byte, and then their message. */
+/* Protobuf bytes from a stranger: a first look at them, since protobuf-c follows nested messages
+ * without limit and cuts strings at a NUL byte, and then their message. */
 #ifndef AMPCC_FRONTEND_IMPORT_WIRE_H
 #define AMPCC_FRONTEND_IMPORT_WIRE_H
 

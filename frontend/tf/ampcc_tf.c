@@ -147,8 +147,8 @@ static bool write_graph(const Run *r) {
   return output_close(&out);
 }
 
-/* Alone the report is the output. Beside a graph it goes to standard output, or to standard error if
- * the graph is there. */
+/* Alone the report is the output. Beside a graph it goes to standard output, or to standard error
+ * if the graph is there. */
 static bool write_report(const Run *r) {
   Output out;
   bool free = strcmp(r->options->output, "-") != 0;

@@ -114,8 +114,9 @@ static bool nothing_to_do(const Decide *d) {
 
 /* ---- what the solver leaves to settle ---- */
 
-/* No cast may stand between a NextIteration and the Merges that read it, so they become low together
- * or not at all. This is done in one sweep in the order of the nodes, as TensorFlow does it (2.9). */
+/* No cast may stand between a NextIteration and the Merges that read it, so they become low
+ * together or not at all. This is done in one sweep in the order of the nodes, as TensorFlow does
+ * it (2.9). */
 static bool settle_loop(Decide *d, const TfNode *next, bool *low) {
   const TfGraph *graph = d->graph;
   bool all_low = true;

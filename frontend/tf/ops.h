@@ -15,8 +15,8 @@ typedef struct TfTypeAttr {
   int standard;                  /* the default; DT_INVALID: none, so every node must have one */
   bool half, half_gpu, half_cpu; /* may it be DT_HALF, and is there a kernel for that? */
   bool bfloat, bfloat_cpu;       /* the same for DT_BFLOAT16 */
-  /* The types of this attribute for which the op's other attributes have low kernels: a bit for each
-   * DataType; bit 0 stands for the low type. */
+  /* The types of this attribute for which the op's other attributes have low kernels: a bit for
+   * each DataType; bit 0 stands for the low type. */
   uint64_t beside_gpu, beside_cpu;
 } TfTypeAttr;
 

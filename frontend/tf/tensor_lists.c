@@ -1,6 +1,6 @@
-/* TensorLists (specs/amp-rewrite.md 2.11). Nodes pass a list on as a handle of type variant. The nodes
- * that read its elements and those that write them must agree on the elements' type, however far
- * apart they are in the graph. */
+/* TensorLists (specs/amp-rewrite.md 2.11). Nodes pass a list on as a handle of type variant. The
+ * nodes that read its elements and those that write them must agree on the elements' type, however
+ * far apart they are in the graph. */
 #include "frontend/tf/decide.h"
 
 #include <string.h>
@@ -93,9 +93,9 @@ static void join_edges(Lists *lists) {
   }
 }
 
-/* A cluster is all that handles connect, and is known by its root vertex. It counts only if a node of
- * it may be changed at all; it is unsafe, and stays as it is, if it reaches a boundary or has a member
- * that must not change. */
+/* A cluster is all that handles connect, and is known by its root vertex. It counts only if a node
+ * of it may be changed at all; it is unsafe, and stays as it is, if it reaches a boundary or has a
+ * member that must not change. */
 static void find_clusters(Lists *lists, bool *exists, bool *unsafe) {
   const TfGraph *graph = lists->graph;
   for (int i = 0; i < graph->n_nodes; i++) {

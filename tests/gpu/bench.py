@@ -1,53 +1,59 @@
 """Times on the GPU: ours and PyTorch's, in one run, in turns."""
-import json, pathlib, re, shutil, statistics, subprocess, sys, threading, time
+import json, pathlib, re, shutil, statistics, subprocess, sys, tempfile, threading, time
 
 import machine
 
 ROUNDS = 2
-STEPS = 60
+STEPS = 200  # a few seconds, so that clock and power settle
 SYNTHETIC = ["--device=cuda", "--use-synthetic-data"]
 
 
-class MemoryWatch:
-    """with MemoryWatch() as watch: watch.peak, the most device memory in use meanwhile, in MiB, above what was in use before."""
-
-    @staticmethod
-    def used():
-        line = machine.answer(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]).split()
-        return int(line[0]) if line and line[0].isdigit() else 0
-
-    def look(self):
-        while not self.over.wait(.4):
-            self.peak = max(self.peak, self.used() - self.base)
+class Watch:
+    """with Watch() as watch: then watch.peak, the most device memory in use meanwhile, in MiB above what was in use before, and
+    watch.words: the median clock, the most power, and the reasons that held the clock down. One nvidia-smi for all of it, so
+    that no process is started while times are taken."""
+    ASKED = "memory.used,clocks.sm,power.draw,clocks_throttle_reasons.active"
 
     def __enter__(self):
-        self.base, self.peak, self.over = self.used(), 0, threading.Event()
-        self.looker = threading.Thread(target=self.look, daemon=True)
-        self.looker.start()
+        base = machine.answer(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]).split()
+        self.base = int(base[0]) if base and base[0].isdigit() else 0
+        self.lines = tempfile.TemporaryFile("w+")
+        try:
+            self.process = machine.start(["nvidia-smi", f"--query-gpu={self.ASKED}", "--format=csv,noheader,nounits", "-lms", 500], stdout=self.lines,
+                                         stderr=subprocess.DEVNULL)
+        except OSError:
+            self.process = None
         return self
 
     def __exit__(self, *_):
-        self.over.set()
-        self.looker.join()
+        if self.process:
+            machine.stop(self.process)
+        self.lines.seek(0)
+        rows = [cells for cells in (line.strip().split(", ") for line in self.lines) if len(cells) == 4 and cells[0].isdigit()]
+        numbers = lambda i: [float(row[i]) for row in rows if row[i].replace(".", "", 1).isdigit()] or [0]
+        self.peak = max(0, round(max(numbers(0))) - self.base)
+        reasons = sorted({row[3] for row in rows} - {"0x0000000000000000", "0x0000000000000001"})  # nothing, idle
+        self.words = f"{statistics.median(numbers(1)):.0f} MHz, at most {max(numbers(2)):.0f} W, held down by {' '.join(reasons) or 'nothing'}"
 
 
 def ours(place, name, end):
-    """Images per second (median of the windows but the first), peak MiB."""
+    """Images per second (median of the windows but the first), peak MiB, clock and power. A few batches of images serve all steps:
+    to draw normal numbers for each took longer than the steps."""
     folder = place.work / f"bench_{name}"
     shutil.rmtree(folder, ignore_errors=True)
-    with MemoryWatch() as watch:
-        machine.run([place.program(name), *SYNTHETIC, f"--max-train-steps={STEPS}", "--log-every=10", f"--synthetic-examples={STEPS * machine.BATCH}", "-q",
-                     f"--model-dir={folder}"], end)
+    with Watch() as watch:
+        machine.run([place.program(name), *SYNTHETIC, f"--max-train-steps={STEPS}", "--log-every=10", f"--synthetic-examples={8 * machine.BATCH}",
+                     "--train-epochs=1000", "--epochs-between-evals=1000", "-q", f"--model-dir={folder}"], end)
     events = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return statistics.median([e["images_per_second"] for e in events if e["event"] == "train"][1:]), watch.peak
+    return statistics.median([e["images_per_second"] for e in events if e["event"] == "train"][1:]), watch.peak, watch.words
 
 
 def torch(mode, dtype, end):
-    """Images per second, peak MiB, what torch_resnet50.py says."""
-    with MemoryWatch() as watch:
+    """Images per second, peak MiB, clock and power, what torch_resnet50.py says."""
+    with Watch() as watch:
         done = machine.run([sys.executable, pathlib.Path(__file__).parent / "torch_resnet50.py", mode, dtype.replace("tf32", "fp32"), machine.BATCH, STEPS], end)
     words = json.loads(done.stdout.splitlines()[-1])
-    return words["images_per_second"], watch.peak, words
+    return words["images_per_second"], watch.peak, watch.words, words
 
 
 # What is measured and its seconds at most, the most telling first, for as long as there is time; torch.compile once each.
@@ -58,17 +64,17 @@ PLAN = [*((dtype, "ampcc") for dtype in TYPES), *(("fp16", mode) for mode in ("e
         *(key for key in TURN[3:] if key[1] != "ampcc"), *TURN, *((dtype, "compile") for dtype in TYPES[1:])]
 
 
-def throughput_rows(rates, memory):
-    rows = [["precision", "program", "images/s, each round", "ours / this, by medians", "peak MiB"]]
+def throughput_rows(rates, memory, clocks):
+    rows = [["precision", "program", "images/s, each round", "ours / this, by medians", "peak MiB", "clock, power, why not faster (last round)"]]
     for dtype, mode in sorted(rates, key=lambda key: (TYPES.index(key[0]), list(LIMITS).index(key[1]))):
         own, this = rates.get((dtype, "ampcc")), rates[dtype, mode]
         ratio = f"{statistics.median(own) / statistics.median(this):.3f}" if own else "-"
-        rows.append([dtype, mode, " ".join(f"{r:.0f}" for r in this), ratio, memory[dtype, mode]])
+        rows.append([dtype, mode, " ".join(f"{r:.0f}" for r in this), ratio, memory[dtype, mode], clocks[dtype, mode]])
     return rows
 
 
 def throughput(place, end, found):
-    rates, memory, tensors, failed = {}, {}, {}, {}
+    rates, memory, clocks, tensors, failed = {}, {}, {}, {}, {}
     found.update({"batch": machine.BATCH, "steps": STEPS, "PyTorch": "did not run"})
     for key in PLAN:
         dtype, mode = key
@@ -78,9 +84,9 @@ def throughput(place, end, found):
         until = min(end, now + LIMITS[mode])
         try:
             if mode == "ampcc":
-                rate, peak = ours(place, f"resnet50_{dtype}", until)
+                rate, peak, clock = ours(place, f"resnet50_{dtype}", until)
             else:
-                rate, peak, words = torch(mode, dtype, until)
+                rate, peak, clock, words = torch(mode, dtype, until)
                 found["PyTorch"] = words["torch"]
                 tensors[f"{dtype} {mode}"] = words["peak_allocated_mib"]
         except Exception as error:  # the others still count
@@ -89,7 +95,8 @@ def throughput(place, end, found):
             continue
         rates.setdefault(key, []).append(rate)
         memory[key] = max(peak, memory.get(key, 0))
-        found["rows"] = throughput_rows(rates, memory)
+        clocks[key] = clock
+        found["rows"] = throughput_rows(rates, memory, clocks)
     found["MiB of PyTorch's tensors alone, at the peak"] = ", ".join(f"{name} {mib}" for name, mib in tensors.items()) or "-"
     left_out = [" ".join(key) for key in PLAN if key not in rates and key not in failed]
     if left_out:
@@ -103,7 +110,7 @@ def throughput(place, end, found):
 def turns(place, names, rates, memory, end):
     for _ in range(ROUNDS):
         for name in names:
-            rate, memory[name] = ours(place, f"resnet50_{name}", end)
+            rate, memory[name], _ = ours(place, f"resnet50_{name}", end)
             rates.setdefault(name, []).append(rate)
 
 

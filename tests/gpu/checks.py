@@ -136,6 +136,19 @@ def gradients(place, end, found):
         raise AssertionError("too far")
 
 
+def nonfinite(place, end, found):
+    """A NaN in the batch: the fused plans make masks of comparisons, which are false for NaN, and must not lose it. Both parts skip
+    the step and name the same first result."""
+    says = []
+    for device in ("cpu", "cuda"):
+        done = machine.run([place.program("small_fp16"), f"--device={device}", "--use-synthetic-data", "--synthetic-examples=128", "--max-train-steps=4",
+                            "--model-dir=", "--inject=nan@2:image[5]"], end)
+        says.append([line for line in (done.stdout + done.stderr).splitlines() if "skipped step 2" in line])
+    found["both say"] = " ".join(says[0])
+    if says[0] != says[1] or len(says[0]) != 1:
+        raise AssertionError(f"the CPU part says {says[0]}, the CUDA part {says[1]}")
+
+
 def sanitizer(place, end, found):
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     program, bad = place.program("small_fp16"), []

@@ -347,6 +347,9 @@ static AmprtStatus check_ranges(const AmprtOptions *o, AmprtError *error) {
       {!(o->train_epochs == 0 && o->clean),
        "--train-epochs=0 only evaluates: it does not go with --clean"},
       {!(o->resume && *o->init_from), "--resume and --init-from do not go together"},
+      {!(o->given.init_from && !*o->init_from), "--init-from needs the name of a file"},
+      {!(o->given.reproduce && !*o->reproduce), "--reproduce needs the name of a file"},
+      {!(o->given.dump_step && !*o->dump_step), "--dump-step needs the name of a file"},
       {!(o->quiet && o->verbose), "--quiet and --verbose do not go together"},
   };
   for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)

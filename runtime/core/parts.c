@@ -2,6 +2,7 @@
 
 #include "runtime/base/json.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,7 +89,10 @@ static AmprtStatus run(const AmprtPart *part, int n_parts, const AmprtOptions *o
   if (first == end)
     return fail_name(part, n_parts, options->device, error);
   if (amprt_info(first->program, part, n_parts, options, name)) /* needs no machine that fits */
-    return AMPRT_OK;
+    return fflush(stdout) == 0 && !ferror(stdout)
+               ? AMPRT_OK
+               : amprt_fail(error, AMPRT_ENV, "cannot write to standard output: %s",
+                            strerror(errno));
   choose(&choice, part, end, options->device);
   if (!choice.part)
     status = fail_all(&choice, error);

@@ -183,12 +183,17 @@ void amprt_finding_text(const AmprtFinding *finding, AmprtText *text) {
   const AmprtTally *tally = &finding->tally;
   if (!finding->found)
     return;
-  amprt_text_add(text, "%s (%s", finding->value, finding->op);
-  if (*finding->layer && strcmp(finding->layer, finding->value))
-    amprt_text_add(text, " of layer %s", finding->layer);
+  amprt_text_shown(text, finding->value); /* names of the model's choice */
+  amprt_text_add(text, " (%s", finding->op);
+  if (*finding->layer && strcmp(finding->layer, finding->value)) {
+    amprt_text_add(text, " of layer ");
+    amprt_text_shown(text, finding->layer);
+  }
   amprt_text_add(
       text, "), %s: %" PRId64 " Inf, %" PRId64 " NaN of %" PRId64 " elements, largest finite %g",
       amprt_dtype_name(finding->dtype), tally->inf, tally->nan, tally->elements, tally->largest);
-  if (finding->makers)
-    amprt_text_add(text, "; made in one kernel by %s", finding->makers);
+  if (finding->makers) {
+    amprt_text_add(text, "; made in one kernel by ");
+    amprt_text_shown(text, finding->makers);
+  }
 }

@@ -136,6 +136,16 @@ def no_regular_file():
     assert (scratch / "target.tmp").read_text() == "mine"
 
 
+def full_stdout():
+    """What was asked for and cannot be written is an error; a training goes on."""
+    for flag in "--help", "--about", "--version", "--print-precision":
+        with open("/dev/full", "w") as full:
+            err = run(flag, status=3, stdout=full)[1]
+        assert "cannot write to standard output: No space left on device" in err, err
+    with open("/dev/full", "w") as full:
+        assert "the run goes on" in run("--model-dir=", "--max-train-steps=3", stdout=full)[1]
+
+
 def log_to_stdout():
     """--log-file=-: standard output has the log and nothing else."""
     out, err = run("--log-file=-", f"--model-dir={scratch / 'm'}", "--max-train-steps=3")
@@ -159,7 +169,7 @@ def read_only_folder():
 
 
 subprocess.run([toy, "--write-data", str(scratch)], check=True)
-for case in signals_save, nohup, broken_pipe, tee, closed_descriptors, no_regular_file, log_to_stdout, read_only_folder:
+for case in signals_save, nohup, broken_pipe, tee, closed_descriptors, no_regular_file, full_stdout, log_to_stdout, read_only_folder:
     try:
         case()
     except AssertionError as failure:

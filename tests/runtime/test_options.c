@@ -52,6 +52,7 @@ static void test_wrong(void **state) {
       {"file", "unexpected argument"},
       {"--", "unexpected argument"},
       {"--train-epochs=x", "`x` is not a number"},
+      {"--init-from=", "--init-from needs the name of a file"}, /* --init-from=$UNSET */
       {"--train-epochs=", "is not a number"},
       {"--max-train-steps=1.5", "is not a whole number"},
       {"--max-train-steps=99999999999999999999", "is not a whole number"},

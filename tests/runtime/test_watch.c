@@ -206,6 +206,20 @@ static void test_without_test(void **state) {
   assert_said("the step has changed the parameters, so it cannot be run again");
 }
 
+/* What a model calls its layers does not reach a terminal as it is. */
+static void test_odd_names(void **state) {
+  (void)state;
+  static AmprtVariable variables[16];
+  AmprtProgram program = toy_fp32;
+  memcpy(variables, toy_fp32.variable, (size_t)toy_fp32.n_variables * sizeof *variables);
+  variables[1].layer = "\x1b[31mred";
+  program.variable = variables;
+  run_status(&program, "--data-dir=$ --max-train-steps=9 --model-dir= --inject=nan@8:fc.bias.grad",
+             1);
+  assert_said("fc.bias (variable of layer ?[31mred), F32: 0 Inf, 1 NaN");
+  assert_null(strchr(caught, 0x1b));
+}
+
 /* One line for people however often it happens, one for tools each time. */
 static void test_repeated(void **state) {
   (void)state;
@@ -371,6 +385,7 @@ int main(int argc, char **argv) {
       RUN_TEST(test_scale_too_large),
       RUN_TEST(test_without_test),
       RUN_TEST(test_repeated),
+      RUN_TEST(test_odd_names),
       RUN_TEST(test_bad_reproducer),
       RUN_TEST(test_trap),
       RUN_TEST(test_trap_state),

@@ -11,7 +11,7 @@
  * Today the first is one question: is a rank-4 value an image, then it has the layout that the
  * target asks for, or a filter, then it stays K,R,S,C. Blocked layouts and the reorders between
  * them will be decided here. Rank 4 alone does not tell: gradients and slots of filters are rank 4
- * too. Tests: tests/passes/assign_layout.amp */
+ * too. Tests: tests/passes/kernels/assign_layout.amp */
 #include "passes/pass.h"
 
 #include <string.h>

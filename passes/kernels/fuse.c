@@ -11,7 +11,7 @@
  * sums are results of the loop that makes their operand; updates store straight from the loop that
  * makes the new state. Every node keeps its own rounding, so no value changes. Never makes a cycle,
  * never moves a read of a variable behind its update. Graph goes from stage lowered to fused.
- * Tests: tests/passes/fuse.amp */
+ * Tests: tests/passes/kernels/fuse.amp */
 #include "passes/kernels/fuse.h"
 
 enum {

@@ -16,7 +16,7 @@
  * so the graph says so. All main ops that read %h get clones, or none; its other readers may be
  * masks alone, which fuse computes again from the affine before rounding. Runs after lower-norm and
  * cse, before fuse, which joins each clone to its main op. Never at --fuse-level=1 or --no-fuse.
- * Tests: tests/passes/norm_forms.amp */
+ * Tests: tests/passes/kernels/norm_forms.amp */
 #include "passes/edit.h"
 #include "passes/pass.h"
 

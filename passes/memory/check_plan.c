@@ -7,7 +7,7 @@
  * Finds lifetimes anew from operands and kernel numbers, then checks every place: bounds,
  * alignment, live ranges as written, no two values alive at once in one place (but a loop may write
  * over an operand that dies in it), workspaces, state the same in all graphs. Shares no code with
- * plan-memory. Tests: tests/passes/check_plan.amp, tests/unit/plan.c */
+ * plan-memory. Tests: tests/passes/memory/check_plan.amp, tests/unit/plan.c */
 #include "passes/memory/plan.h"
 #include "passes/pass.h"
 

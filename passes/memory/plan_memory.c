@@ -11,7 +11,7 @@
  * place is taken from the value's kernel to its last reader. Values that no other kernel reads have
  * no place (AT_INTERNAL, AT_STATE); views share their operand's (AT_VIEW). A loop may write over an
  * operand that dies in it. Never moves a kernel. Graph goes from stage fused to planned.
- * Tests: tests/passes/plan_memory.amp, tests/unit/plan.c */
+ * Tests: tests/passes/memory/plan_memory.amp, tests/unit/plan.c */
 #include "passes/memory/depend.h"
 #include "passes/memory/pack.h"
 #include "passes/memory/plan.h"

@@ -14,7 +14,7 @@
  * and each copy is rounded as the first was, what a library's kernel made once, at its end: no
  * value changes. Runs on the final order of kernels, where it is known what is stored and for how
  * long; plan-memory says whether all fits.
- * Tests: tests/passes/recompute.amp, tests/unit/plan.c, tests/cuda/recompute.py */
+ * Tests: tests/passes/memory/recompute.amp, tests/unit/plan.c, tests/cuda/programs/recompute.py */
 #include "passes/memory/recompute.h"
 
 #include "passes/edit.h"

@@ -8,7 +8,7 @@
  *
  * Tries a few list schedules and leaves the order alone unless one has a clearly lower peak. Keeps
  * data flow, and every reader of a variable in front of its update. Numbers kernels 0.. anew.
- * Tests: tests/passes/schedule.amp */
+ * Tests: tests/passes/memory/schedule.amp */
 #include "passes/memory/depend.h"
 #include "passes/memory/plan.h"
 #include "passes/memory/storage.h"

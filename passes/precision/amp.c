@@ -12,7 +12,8 @@
  * of ops.def). For f16 as up to TensorFlow 2.19 (era A), for bf16 as in all its versions. One cast
  * per value and type. Graphs derived from @train take its decisions, so that evaluation computes
  * what training does. Runs after autodiff and optimizer: gradients get the same policy. Never
- * retypes state, statistics, losses. Tests: tests/passes/amp.amp, tests/unit/amp_solve.c */
+ * retypes state, statistics, losses. Tests:
+ * tests/passes/precision/amp.amp, tests/unit/amp_solve.c */
 #include "passes/precision/amp.h"
 
 #include "passes/precision/precision_rules.h"

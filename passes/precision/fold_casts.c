@@ -11,7 +11,7 @@
  * Runs after amp, which makes the casts. Exact rewrites only, unless --excess-precision says
  * otherwise: f32 -> f16 -> f32 rounds and stays, f16 -> bf16 loses on both sides and is never
  * skipped. Every cast that goes leaves a note {folded} on the op whose result it was of. Tests:
- * tests/passes/fold_casts.amp */
+ * tests/passes/precision/fold_casts.amp */
 #include "ir/eval/eval.h"
 #include "ir/space.h"
 #include "passes/edit.h"

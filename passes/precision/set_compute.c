@@ -9,7 +9,7 @@
  * Types do not change here: amp, which obeys the attribute, changes them. Runs before autodiff,
  * which gives a gradient op what its forward op has, as frameworks do that differentiate the casts
  * too. The implementation's rule decides about what the logits depend on; all else is f32. What the
- * model itself says of a layer stays. Tests: tests/passes/set_compute.amp */
+ * model itself says of a layer stays. Tests: tests/passes/precision/set_compute.amp */
 #include "passes/precision/set_compute.h"
 
 #include "passes/edit.h"

@@ -5,7 +5,7 @@
  *
  * Operands may then be rounded to 10 bits of mantissa before they are multiplied; sums stay f32.
  * Targets without TF32 multiply as f32 or refuse. Runs after cse, whose nodes are the last that
- * come to be. Tests: tests/passes/tf32.amp */
+ * come to be. Tests: tests/passes/precision/tf32.amp */
 #include "passes/pass.h"
 
 static bool multiplies(const Node *node) {

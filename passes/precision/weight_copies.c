@@ -11,7 +11,7 @@
  *            update %w.f16, %w.f16.new, %finite
  *
  * Runs after optimizer and fold-casts; then no weight is cast in a step. A parameter that changes
- * other than by an opt_* node keeps its casts. Tests: tests/passes/weight_copies.amp */
+ * other than by an opt_* node keeps its casts. Tests: tests/passes/precision/weight_copies.amp */
 #include "passes/edit.h"
 #include "passes/pass.h"
 #include "passes/precision/amp.h"

@@ -136,7 +136,7 @@ def many_errors():
 
 
 def tuning_files():
-    """What cannot be one; tests/cuda/tuning.py has those that can. Needs no CUDA."""
+    """What cannot be one; tests/cuda/programs/tuning.py has those that can. Needs no CUDA."""
     head = '{"ampcc_tuning": 1, "capability": 90, "cudnn": 91900, "plans": '
     for text, says in (("", "t.json:1:1: error[E407]: '[' or '{' expected"), ("[]", "no tuning file, or one of another version"),
                        ('{"ampcc_tuning": 2}', "no tuning file, or one of another version"), ('{"a": 1,\n  "a": 2}', "t.json:2:5: error[E407]: duplicate object key"),

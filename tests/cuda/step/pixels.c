@@ -1,4 +1,4 @@
-#include "tests/cuda/pixels.h"
+#include "tests/cuda/step/pixels.h"
 
 #include "codegen/text/common/args.h"
 #include "runtime/base/convert.h"

@@ -1,4 +1,4 @@
-#include "tests/passes/error_bound.h"
+#include "tests/passes/precision/error_bound.h"
 
 #include <float.h>
 #include <math.h>

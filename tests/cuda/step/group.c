@@ -1,4 +1,4 @@
-#include "tests/cuda/group.h"
+#include "tests/cuda/step/group.h"
 
 #include "ir/kernel.h"
 #include "passes/memory/depend.h"

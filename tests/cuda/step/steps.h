@@ -3,7 +3,7 @@
 #define AMPCC_TESTS_CUDA_STEPS_H
 
 #include "passes/pass.h"
-#include "tests/cuda/part.h"
+#include "tests/cuda/step/part.h"
 
 typedef struct Step {
   Arena *arena;

@@ -3,7 +3,7 @@
  *
  * Two steps of every graph of each file; several orders of blocks and threads, which must give the
  * same bits. */
-#include "tests/cuda/steps.h"
+#include "tests/cuda/step/steps.h"
 #include "tests/ops/step_values.h"
 
 #include <string.h>

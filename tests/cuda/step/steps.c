@@ -1,4 +1,4 @@
-#include "tests/cuda/steps.h"
+#include "tests/cuda/step/steps.h"
 
 #include "codegen/cuda/toolkit/device.h"
 #include "tests/read_file.h"

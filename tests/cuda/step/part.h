@@ -5,7 +5,7 @@
 #define AMPCC_TESTS_CUDA_PART_H
 
 #include "codegen/codegen.h"
-#include "tests/cuda/group.h"
+#include "tests/cuda/step/group.h"
 
 typedef struct Part Part;
 

@@ -1,4 +1,4 @@
-#include "tests/passes/random_graph.h"
+#include "tests/passes/precision/random_graph.h"
 
 #include <math.h>
 

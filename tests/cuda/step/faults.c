@@ -4,7 +4,7 @@
  *   barriers  each __syncthreads() of the text in turn does nothing, in every block. Some file must
  *             reach it, and one that does must miss it, but those with the comment `spare`
  *   edits     a wrong offset, an unmasked tail: the text is spoilt before it is compiled */
-#include "tests/cuda/steps.h"
+#include "tests/cuda/step/steps.h"
 #include "tests/ops/step_values.h"
 #include "tests/read_file.h"
 

@@ -7,7 +7,7 @@
 #include "ir/kernel.h"
 #include "ir/recipe.h"
 #include "runtime/cuda/cuda_rt.h"
-#include "tests/cuda/steps.h"
+#include "tests/cuda/step/steps.h"
 #include "tests/ops/step_values.h"
 
 #include <math.h>

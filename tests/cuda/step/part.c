@@ -1,9 +1,9 @@
-#include "tests/cuda/part.h"
+#include "tests/cuda/step/part.h"
 
 #include "codegen/backend.h"
 #include "tests/cuda/fake/graph.h"
-#include "tests/cuda/pixels.h"
 #include "tests/cuda/shim/kernels.h"
+#include "tests/cuda/step/pixels.h"
 #include "tests/ops/bytes.h"
 #include "tests/shell.h"
 

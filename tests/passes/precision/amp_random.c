@@ -11,8 +11,8 @@
 #include "codegen/codegen.h"
 #include "passes/precision/explain.h"
 #include "passes/precision/precision_rules.h"
-#include "tests/passes/error_bound.h"
-#include "tests/passes/random_graph.h"
+#include "tests/passes/precision/error_bound.h"
+#include "tests/passes/precision/random_graph.h"
 
 #include <math.h>
 #include <stdlib.h>

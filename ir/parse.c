@@ -2,6 +2,7 @@
  * can, resumes at the next, then returns NULL. */
 #include "ir/ir.h"
 #include "ir/names.h"
+#include "ir/ports.h"
 #include "ir/recipe.h"
 #include "ir/text.h"
 
@@ -308,7 +309,7 @@ static void check_batch(const Parser *p) {
   SrcLoc loc = p->places.of[RECIPE_AT_batch_size];
   for (int i = 0; i < graph->n_nodes && loc.line; i++) {
     const Node *node = graph->node[i];
-    if (node->op != OP_INPUT || strcmp(attr_str(node, ATTR_NAME, ""), "image"))
+    if (node->op != OP_INPUT || strcmp(attr_str(node, ATTR_NAME, ""), port_image))
       continue;
     TensorType type = node->result[0]->type;
     if (type.rank && type.dim[0] != batch_size)

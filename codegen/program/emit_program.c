@@ -1,5 +1,6 @@
 /* What AmprtProgram says of the whole program, its part, and main. */
 #include "codegen/backend.h"
+#include "ir/ports.h"
 #include "ir/recipe.h"
 #include "passes/memory/memory_report.h"
 #include "passes/precision/explain.h"
@@ -112,8 +113,8 @@ static const char *report_text(Arena *arena, void (*report)(const Module *, FILE
 void emit_program(const ProgramCode *program, FILE *out) {
   Arena *arena = program->arena;
   const Module *module = program->module;
-  TensorType image = port_type(module, OP_INPUT, "image");
-  TensorType logits = port_type(module, OP_OUTPUT, "logits");
+  TensorType image = port_type(module, OP_INPUT, port_image);
+  TensorType logits = port_type(module, OP_OUTPUT, port_logits);
   file_fill(out, arena,
             "static const AmprtProgram amp_program = {\n"
             "  .abi = AMPRT_ABI,\n"

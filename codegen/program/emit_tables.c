@@ -1,6 +1,7 @@
 /* A graph and its state as tables of the runtime (runtime/amprt.h). */
 #include "codegen/program/emit.h"
 #include "ir/opt.h"
+#include "ir/ports.h"
 #include "ir/text.h"
 
 #include <math.h>
@@ -105,7 +106,7 @@ static int add_ports(Text *rows, const GraphCode *code, OpKind op) {
 
 static int add_taps(Text *rows, const GraphCode *code) {
   int n = 0;
-  bool scaled = graph_find(code->graph, "loss_scale") != NULL;
+  bool scaled = graph_find(code->graph, port_loss_scale) != NULL;
   for (int i = 0; i < code->graph->n_nodes; i++) {
     const Node *node = code->graph->node[i];
     const Value *gradient = opt_op(node->op) ? node->arg[opt_gradient(node->op)] : NULL;

@@ -2,6 +2,7 @@
 
 #include "frontend/certify/walk.h"
 #include "ir/kernel.h"
+#include "ir/ports.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static bool is_float(const Value *value) {
 
 /* Is the node part of what loss and predictions are made of? By order. */
 static bool *forward_nodes(Arena *arena, const Graph *graph) {
-  static const char *const end[] = {"loss", "logits", "accuracy", "accuracy_top_5"};
+  static const char *const end[] = {port_loss, port_logits, port_accuracy, port_accuracy_top_5};
   bool *forward = arena_alloc(arena, (size_t)graph->n_nodes + 1);
   for (int i = graph->n_nodes - 1; i >= 0; i--) {
     const Node *node = graph->node[i];
@@ -220,7 +221,7 @@ static DType narrowest(const Certificate *certificate) {
 }
 
 bool step_was_skipped(const Dump *dump) {
-  const DumpTensor *finite = dump_find(dump, "finite");
+  const DumpTensor *finite = dump_find(dump, port_finite);
   double is = 1;
   if (finite && finite->n == 1)
     dump_read(finite, &is);

@@ -5,6 +5,7 @@
 #include "frontend/driver/compile.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
+#include "ir/ports.h"
 
 #include <math.h>
 #include <string.h>
@@ -170,7 +171,7 @@ static int report(const Certifying *c, const Certificate *certificate) {
 static bool lower_scale(Certifying *c) {
   CompileOptions *compile = &c->chosen.compile;
   const Graph *graph = c->module->graph[0];
-  if (!graph_find(graph, "good_steps") || compile->scale_init / 16 < compile->scale_min)
+  if (!graph_find(graph, port_good_steps) || compile->scale_init / 16 < compile->scale_min)
     return false; /* the scale is fixed, or at its end */
   compile->scale_init /= 16;
   c->module = compile_quietly(c, c->chosen);

@@ -5,6 +5,7 @@
 #include "frontend/import/import_parts.h"
 #include "frontend/import/wire.h"
 #include "ir/base/text.h"
+#include "ir/ports.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -103,8 +104,8 @@ typedef struct InputRule {
 } InputRule;
 
 static const InputRule input_rule[] = {
-    {"image", "f32", "[0, H, W, C]", 4},
-    {"label", "i32", "[0]", 1},
+    {port_image, "f32", "[0, H, W, C]", 4},
+    {port_label, "i32", "[0]", 1},
 };
 enum { N_INPUTS = sizeof input_rule / sizeof input_rule[0] };
 

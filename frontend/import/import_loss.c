@@ -1,5 +1,6 @@
 /* The loss and the metrics: from logits and label to the outputs that ir/README.md names. */
 #include "frontend/import/import_parts.h"
+#include "ir/ports.h"
 
 #include <string.h>
 
@@ -21,7 +22,7 @@ static void add_mean(Import *im, Value *value, const char *mean, const char *eac
 static void add_xent(Import *im, Value *const args[2]) {
   Node *node = graph_append(im->graph, OP_SOFTMAX_XENT, import_loc(im, "loss"), 2, args);
   attr_set_float(im->graph, node, ATTR_SMOOTHING, im->module->recipe->label_smoothing);
-  add_mean(im, node_finish(im->graph, node, "loss_each", 1, NULL), "loss", "loss_each");
+  add_mean(im, node_finish(im->graph, node, port_loss_each, 1, NULL), port_loss, port_loss_each);
 }
 
 static void add_top_k(Import *im, Value *const args[2], int k, const char *mean, const char *each) {
@@ -41,7 +42,7 @@ void import_loss(Import *im) {
     import_error(im, NULL, NULL, DIAG_MODEL_LOSS, "the model has no loss of a known kind");
     return;
   }
-  const char *label = *loss->label ? loss->label : "label";
+  const char *label = *loss->label ? loss->label : port_label;
   Value *args[2] = {import_find(im, "loss", "logits", loss->logits),
                     import_find(im, "loss", "label", label)};
   if (!args[0] || !args[1] || args[0] == &import_poison || args[1] == &import_poison)
@@ -53,8 +54,8 @@ void import_loss(Import *im) {
     return;
   }
   add_xent(im, args);
-  add_top_k(im, args, 1, "accuracy", "hit_each");
+  add_top_k(im, args, 1, port_accuracy, port_hit_each);
   if (strstr(im->module->recipe->metrics, "top5"))
-    add_top_k(im, args, 5, "accuracy_top_5", "hit5_each");
-  add_output(im, args[0], "logits");
+    add_top_k(im, args, 5, port_accuracy_top_5, port_hit5_each);
+  add_output(im, args[0], port_logits);
 }

@@ -1,5 +1,6 @@
 /* Parameters and their initialisers -> variables. */
 #include "frontend/import/import_parts.h"
+#include "ir/ports.h"
 
 #include <math.h>
 #include <string.h>
@@ -92,10 +93,10 @@ static void set_init(Import *im, Node *node, const Ampcc__Parameter *param, int6
     attr_set_floats(im->graph, node, ATTR_DATA, def->data, (int)def->n_data);
 }
 
-/* Names of variables that passes make (ir/README.md), and what a checkpoint calls its metadata. */
+/* Is it the name of a variable that a pass makes, or what a checkpoint calls its metadata? */
 static bool is_reserved(const char *name) {
-  return !strcmp(name, "global_step") || !strcmp(name, "loss_scale") ||
-         !strcmp(name, "good_steps") || !strcmp(name, "__metadata__");
+  const PortInfo *port = port_find(name);
+  return (port && port->what == PORT_VARIABLE) || !strcmp(name, "__metadata__");
 }
 
 static Value *make_variable(Import *im, const Ampcc__Parameter *param) {

@@ -15,6 +15,7 @@
  * operands; several uses of one value add up. A gradient op computes in the type that its forward
  * op was asked to (`compute`). Runs before every pass that knows gradients. Never computes a
  * gradient that no parameter needs: the first convolution has no dgrad. */
+#include "ir/ports.h"
 #include "passes/edit.h"
 #include "passes/grad/grad.h"
 #include "passes/pass.h"
@@ -174,7 +175,7 @@ static void finish(Grad *grad, int n_forward, Arena *scratch) {
 
 /* The loss: a float scalar, or an error. */
 static Value *find_loss(Graph *graph, Diag *diag) {
-  Node *output = graph_output(graph, "loss");
+  Node *output = graph_output(graph, port_loss);
   if (!output) {
     diag_error(diag, (SrcLoc){0}, DIAG_NO_GRADIENT, "@train has no output named \"loss\"");
     return NULL;

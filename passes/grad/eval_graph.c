@@ -14,13 +14,14 @@
  *
  * Runs before autodiff, on the forward graph. Without per-example outputs there is no @eval,
  * without batch normalisation no @stats. Never touches what @train computes. */
+#include "ir/ports.h"
 #include "passes/edit.h"
 #include "passes/grad/norm.h"
 #include "passes/pass.h"
 
 #include <string.h>
 
-static const char *const per_example[] = {"loss_each", "hit_each", "hit5_each"};
+static const char *const per_example[] = {port_loss_each, port_hit_each, port_hit5_each};
 
 static bool is_per_example(const Node *output) {
   for (size_t i = 0; i < sizeof per_example / sizeof per_example[0]; i++)
@@ -72,9 +73,9 @@ static void add_stats(Module *module, const Graph *train) {
   Graph *stats = graph_clone(module, train, "stats");
   drop_outputs(stats);
   Node *input = graph_append(stats, OP_INPUT, (SrcLoc){0}, 0, NULL);
-  attr_set_str(stats, input, ATTR_NAME, "bn_momentum");
+  attr_set_str(stats, input, ATTR_NAME, port_bn_momentum);
   TensorType scalar = type_scalar(DT_F32);
-  Value *momentum = node_finish(stats, input, "bn_momentum", 1, &scalar);
+  Value *momentum = node_finish(stats, input, port_bn_momentum, 1, &scalar);
   norm_update_stats(stats, momentum, NULL);
   stats->stage = STAGE_TRAIN;
 }
@@ -99,6 +100,6 @@ bool pass_eval_graph(PassContext *context, Graph *graph) {
     add_eval(module, graph);
   if (stats)
     add_stats(module, graph);
-  bool trimmed = graph_output(graph, "loss") && keep_outputs(graph, false);
+  bool trimmed = graph_output(graph, port_loss) && keep_outputs(graph, false);
   return eval || stats || trimmed;
 }

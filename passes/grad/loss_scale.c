@@ -13,6 +13,7 @@
  * TensorFlow's (scale_untested): then it is a variable and nothing else. Runs after autodiff and
  * before optimizer, which divides by the scale and gates its updates by %finite. Never scales a
  * value that is not a gradient: the output "loss" stays what it is. */
+#include "ir/ports.h"
 #include "passes/edit.h"
 #include "passes/pass.h"
 
@@ -26,7 +27,7 @@ static LossScaleMode mode_of(const CompileOptions *options) {
 
 /* The constant 1 that autodiff starts from, or NULL. */
 static Value *find_seed(const Graph *graph) {
-  const Node *output = graph_output(graph, "loss");
+  const Node *output = graph_output(graph, port_loss);
   if (!output)
     return NULL;
   Value *seed = graph_find(graph, arena_printf(graph->arena, "%s.grad", output->arg[0]->name));
@@ -35,7 +36,7 @@ static Value *find_seed(const Graph *graph) {
 
 /* The seed's node becomes the scale (cast to the loss's type); the variable moves to the front. */
 static Value *seed_scale(Graph *graph, Value *seed, double init) {
-  Value *scale = graph_variable_add(graph, "loss_scale", "scale", type_scalar(DT_F32), init);
+  Value *scale = graph_variable_add(graph, port_loss_scale, "scale", type_scalar(DT_F32), init);
   graph_move_tail(graph, 1, 0);
   if (seed->type.dtype == DT_F32) {
     value_replace(seed, scale);
@@ -56,11 +57,11 @@ static Value *test_finite(PassContext *context, Graph *graph) {
   Value **grads = arena_alloc(context->scratch, (size_t)(n + 1) * sizeof *grads);
   for (int i = 0; i < n; i++)
     grads[i] = list[i].grad;
-  return n ? graph_op(graph, OP_ALL_FINITE, "finite", (SrcLoc){0}, n, grads) : NULL;
+  return n ? graph_op(graph, OP_ALL_FINITE, port_finite, (SrcLoc){0}, n, grads) : NULL;
 }
 
 static void update_scale(const CompileOptions *options, Graph *graph, Value *scale, Value *finite) {
-  Value *good = graph_variable_add(graph, "good_steps", "scale", type_scalar(DT_I32), 0);
+  Value *good = graph_variable_add(graph, port_good_steps, "scale", type_scalar(DT_I32), 0);
   Value *args[] = {scale, good, finite};
   Node *node = graph_append(graph, OP_LOSS_SCALE_UPDATE, (SrcLoc){0}, 3, args);
   attr_set_float(graph, node, ATTR_GROWTH, options->scale_growth);
@@ -77,18 +78,19 @@ static void update_scale(const CompileOptions *options, Graph *graph, Value *sca
 /* A graph that has been through this pass has a variable of kind scale. In any other the names are
  * reserved. */
 static bool is_ready(Diag *diag, const Graph *graph) {
-  static const char *const reserved[] = {"loss_scale", "good_steps"};
   int errors = diag->n_errors;
-  const Node *output = graph_output(graph, "finite");
-  for (int i = 0; i < 2; i++) {
-    const Value *value = graph_find(graph, reserved[i]);
+  const Node *output = graph_output(graph, port_finite);
+  for (int p = 0; p < n_ports; p++) {
+    const PortInfo *port = &port_info[p];
+    bool ours = port->by == BY_LOSS_SCALE && port->what == PORT_VARIABLE;
+    const Value *value = ours ? graph_find(graph, port->name) : NULL;
     if (value && strcmp(attr_str(value->node, ATTR_KIND, ""), "scale") == 0)
       return false;
     if (value)
-      diag_error(diag, value->node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", reserved[i]);
+      diag_error(diag, value->node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", port->name);
   }
   if (output)
-    diag_error(diag, output->loc, DIAG_MODEL_NAME, "the name `finite` is reserved");
+    diag_error(diag, output->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", port_finite);
   return diag->n_errors == errors;
 }
 
@@ -103,7 +105,7 @@ bool pass_loss_scale(PassContext *context, Graph *graph) {
     return false;
   Value *scale = seed_scale(graph, seed, context->options->scale_init);
   if (tested)
-    graph_output_add(graph, finite, "finite");
+    graph_output_add(graph, finite, port_finite);
   else
     diag_warning(context->diag, (SrcLoc){0}, WARN_LOSS_SCALE,
                  "the fixed loss scale %g has no finite test, as in TensorFlow: gradients that "

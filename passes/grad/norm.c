@@ -1,5 +1,6 @@
 #include "passes/grad/norm.h"
 
+#include "ir/ports.h"
 #include "passes/edit.h"
 
 #include <string.h>
@@ -54,7 +55,7 @@ void norm_update_stats(Graph *graph, Value *momentum, Value *pred) {
       continue;
     double m = attr_float(norm, ATTR_MOMENTUM, 0);
     if (!momentum && (!own || attr_float(own->node, ATTR_VALUE, 0) != m))
-      own = graph_const(graph, type_scalar(DT_F32), m, "bn_momentum", norm->loc);
+      own = graph_const(graph, type_scalar(DT_F32), m, port_bn_momentum, norm->loc);
     for (int stat = 3; stat <= 4; stat++) {
       Value *old = norm->arg[stat];
       if (!is_stat(old) || updated[old->node->order])

@@ -16,6 +16,7 @@
  * skipped step change anything: with loss scaling every update here is gated. */
 #include "ir/base/list.h"
 #include "ir/opt.h"
+#include "ir/ports.h"
 #include "passes/edit.h"
 #include "passes/grad/norm.h"
 #include "passes/pass.h"
@@ -98,7 +99,7 @@ static void update_param(const Optimizer *o, const OptRule *rule, Value *param, 
 
 /* 1 / loss scale. It stands beside the variable, before the update that ends the old scale. */
 static Value *add_inverse(Graph *graph) {
-  Value *scale = graph_find(graph, "loss_scale");
+  Value *scale = graph_find(graph, port_loss_scale);
   Value *one = graph_const(graph, type_scalar(DT_F32), 1, "one", (SrcLoc){0});
   if (!scale || scale->node->op != OP_VARIABLE || !type_equal(scale->type, one->type))
     return one;
@@ -119,8 +120,8 @@ static Value *add_clip_norm(const Optimizer *o, const ParamGrad *grads, int n, A
   Node *node = graph_append(o->graph, OP_CLIP_NORM, (SrcLoc){0}, n + 1, args);
   attr_set_float(o->graph, node, ATTR_CLIP, o->recipe->clip_norm);
   node_finish(o->graph, node, "clip.inv", 2, NULL);
-  graph_rename(o->graph, node->result[1], graph_fresh_name(o->graph, "gradient_norm"));
-  graph_output_add(o->graph, node->result[1], "gradient_norm");
+  graph_rename(o->graph, node->result[1], graph_fresh_name(o->graph, port_gradient_norm));
+  graph_output_add(o->graph, node->result[1], port_gradient_norm);
   return node->result[0];
 }
 
@@ -128,12 +129,12 @@ static void add_rate(Optimizer *o) {
   Graph *graph = o->graph;
   TensorType type = type_of(DT_F32, 1, &schedule_size);
   Node *input = graph_append(graph, OP_INPUT, (SrcLoc){0}, 0, NULL);
-  attr_set_str(graph, input, ATTR_NAME, "schedule");
-  Value *schedule = node_finish(graph, input, "schedule", 1, &type);
-  o->step = graph_variable_add(graph, "global_step", "counter", type_scalar(DT_I64), 0);
-  o->rate = graph_op(graph, OP_LR_SCHEDULE, "learning_rate", (SrcLoc){0}, 2,
+  attr_set_str(graph, input, ATTR_NAME, port_schedule);
+  Value *schedule = node_finish(graph, input, port_schedule, 1, &type);
+  o->step = graph_variable_add(graph, port_global_step, "counter", type_scalar(DT_I64), 0);
+  o->rate = graph_op(graph, OP_LR_SCHEDULE, port_learning_rate, (SrcLoc){0}, 2,
                      (Value *[]){o->step, schedule});
-  graph_output_add(graph, o->rate, "learning_rate");
+  graph_output_add(graph, o->rate, port_learning_rate);
 }
 
 static void update_params(const Optimizer *o, const OptRule *rule, const ParamGrad *grads, int n) {
@@ -171,14 +172,13 @@ static bool check_model(Diag *diag, const Graph *graph) {
     if (node_is_param(node) && node->result[0]->type.dtype != DT_F32)
       diag_error(diag, node->loc, DIAG_SHAPE, "parameter %%%s is %s: it must be f32",
                  node->result[0]->name, dtype_info[node->result[0]->type.dtype].name);
-    const char *name = attr_str(node, ATTR_NAME, "");
-    if (strcmp(name, "schedule") == 0 || strcmp(name, "learning_rate") == 0 ||
-        strcmp(name, "gradient_norm") == 0)
-      diag_error(diag, node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", name);
+    const PortInfo *port = port_find(attr_str(node, ATTR_NAME, ""));
+    if (port && port->by == BY_OPTIMIZER && port->what != PORT_VARIABLE)
+      diag_error(diag, node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", port->name);
   }
-  if (graph_find(graph, "global_step"))
-    diag_error(diag, graph_find(graph, "global_step")->node->loc, DIAG_MODEL_NAME,
-               "the name `global_step` is reserved");
+  const Value *step = graph_find(graph, port_global_step);
+  if (step)
+    diag_error(diag, step->node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", step->name);
   return diag->n_errors == errors;
 }
 
@@ -194,7 +194,7 @@ bool pass_optimizer(PassContext *context, Graph *graph) {
                o.recipe->optimizer);
     return false;
   }
-  Node *finite = graph_output(graph, "finite");
+  Node *finite = graph_output(graph, port_finite);
   o.finite = finite && finite->arg[0]->node->op == OP_ALL_FINITE ? finite->arg[0] : NULL;
   add_rate(&o);
   o.inverse = add_inverse(graph);

@@ -12,6 +12,7 @@
  * target asks for, or a filter, then it stays K,R,S,C. Blocked layouts and the reorders between
  * them will be decided here. Rank 4 alone does not tell: gradients and slots of filters are rank 4
  * too. Tests: tests/passes/kernels/assign_layout.amp */
+#include "ir/ports.h"
 #include "passes/pass.h"
 
 #include <string.h>
@@ -65,7 +66,7 @@ static bool assign(Value *value, Layout layout) {
 
 /* The runtime has bytes for one input only. */
 static bool assign_pixels(Graph *graph, const bool *filter, Node *node) {
-  if (node->op != OP_INPUT || strcmp(attr_str(node, ATTR_NAME, ""), "image") != 0 ||
+  if (node->op != OP_INPUT || strcmp(attr_str(node, ATTR_NAME, ""), port_image) != 0 ||
       attr_int(node, ATTR_PIXELS, 0))
     return false;
   DType dtype = node->result[0]->type.dtype;

@@ -13,6 +13,7 @@
  * skipped. Every cast that goes leaves a note {folded} on the op whose result it was of. Tests:
  * tests/passes/precision/fold_casts.amp */
 #include "ir/eval/eval.h"
+#include "ir/ports.h"
 #include "ir/space.h"
 #include "passes/edit.h"
 #include "passes/pass.h"
@@ -185,7 +186,7 @@ static bool narrow_image(Graph *graph) {
   Value *image = NULL;
   for (int i = 0; i < graph->n_nodes && !image; i++)
     if (graph->node[i]->op == OP_INPUT &&
-        strcmp(attr_str(graph->node[i], ATTR_NAME, ""), "image") == 0)
+        strcmp(attr_str(graph->node[i], ATTR_NAME, ""), port_image) == 0)
       image = graph->node[i]->result[0];
   if (!image || image->type.dtype != DT_F32 || !image->n_uses)
     return false;

@@ -12,6 +12,7 @@
  * model itself says of a layer stays. Tests: tests/passes/precision/set_compute.amp */
 #include "passes/precision/set_compute.h"
 
+#include "ir/ports.h"
 #include "passes/edit.h"
 #include "passes/precision/amp.h"
 
@@ -77,7 +78,7 @@ bool pass_set_compute(PassContext *context, Graph *graph) {
     check_asked(context->diag, graph->node[i], context->options->dtype);
   if (context->diag->n_errors != errors || !compute_decides(context->options))
     return false;
-  const Node *logits = graph_output(graph, "logits");
+  const Node *logits = graph_output(graph, port_logits);
   if (!logits) {
     diag_error(context->diag, (SrcLoc){0}, DIAG_IMPLEMENTATION,
                "casting and policy need an output named `logits`: what it depends on becomes low");

@@ -1,5 +1,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 #include "runtime/core/stop.h"
 #include "runtime/core/train.h"
 
@@ -42,9 +43,9 @@ static void run_all(AmprtSession *session, const AmprtGraph *graph, AmprtFeed *f
   for (const AmprtBatch *batch; !amprt_stop_signal() && (batch = amprt_feed_next(feed));) {
     AmprtInputs inputs = {.batch = batch, .schedule = session->schedule};
     amprt_machine_run(&session->machine, graph, &inputs);
-    loss += sum_output(&session->machine, graph, "loss_each", batch->count, room);
-    hit += sum_output(&session->machine, graph, "hit_each", batch->count, room);
-    hit5 += sum_output(&session->machine, graph, "hit5_each", batch->count, room);
+    loss += sum_output(&session->machine, graph, amprt_name_loss_each, batch->count, room);
+    hit += sum_output(&session->machine, graph, amprt_name_hit_each, batch->count, room);
+    hit5 += sum_output(&session->machine, graph, amprt_name_hit5_each, batch->count, room);
     score->examples += batch->count;
     char text[64];
     snprintf(text, sizeof text, "evaluating: %lld of %lld images", (long long)score->examples,

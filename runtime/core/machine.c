@@ -2,6 +2,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 #include "runtime/state/init.h"
 
 #include <stdlib.h>
@@ -100,10 +101,10 @@ static void fill_momentum(void *to, const AmprtPort *port, const AmprtInputs *in
 static const struct {
   const char *name;
   void (*fill)(void *to, const AmprtPort *port, const AmprtInputs *inputs);
-} filler[] = {{"image", fill_image},
-              {"label", fill_label},
-              {"schedule", fill_schedule},
-              {"bn_momentum", fill_momentum}};
+} filler[] = {{amprt_name_image, fill_image},
+              {amprt_name_label, fill_label},
+              {amprt_name_schedule, fill_schedule},
+              {amprt_name_bn_momentum, fill_momentum}};
 enum { N_FILLERS = sizeof filler / sizeof *filler };
 
 /* Into host memory; returns where. */
@@ -121,11 +122,11 @@ static AmprtStatus check_input(const AmprtProgram *program, const AmprtGraph *gr
   const AmprtPort *port = &graph->input[i];
   int64_t pixels = program->batch_size * program->height * program->width * program->channels;
   int64_t n = amprt_port_elements(port);
-  bool good =
-      (!strcmp(port->name, "image") && n == pixels) ||
-      (!strcmp(port->name, "label") && n == program->batch_size && port->dtype == AMPRT_I32) ||
-      (!strcmp(port->name, "schedule") && port->dtype == AMPRT_F32) ||
-      (!strcmp(port->name, "bn_momentum") && n == 1);
+  bool good = (!strcmp(port->name, amprt_name_image) && n == pixels) ||
+              (!strcmp(port->name, amprt_name_label) && n == program->batch_size &&
+               port->dtype == AMPRT_I32) ||
+              (!strcmp(port->name, amprt_name_schedule) && port->dtype == AMPRT_F32) ||
+              (!strcmp(port->name, amprt_name_bn_momentum) && n == 1);
   return good && i < N_FILLERS
              ? AMPRT_OK
              : amprt_fail(error, AMPRT_ENV, "this program is damaged: input `%s`; compile it again",
@@ -269,7 +270,7 @@ void amprt_machine_kernels(AmprtMachine *machine, const AmprtGraph *graph, int f
 /* Is the port's content on the device already, brought by the last start? */
 static bool is_there(const AmprtMachine *machine, const AmprtGraph *graph, const AmprtPort *port,
                      const AmprtBatch *batch) {
-  bool of_batch = !strcmp(port->name, "image") || !strcmp(port->name, "label");
+  bool of_batch = !strcmp(port->name, amprt_name_image) || !strcmp(port->name, amprt_name_label);
   return of_batch && batch->fixed && machine->last == graph && machine->last_image == batch->image;
 }
 
@@ -277,7 +278,7 @@ bool amprt_machine_takes_pixels(const AmprtMachine *machine) {
   const AmprtProgram *program = machine->program;
   for (int g = 0; g < program->n_graphs; g++) {
     const AmprtGraph *graph = &program->graph[g];
-    const AmprtPort *image = amprt_port_find(graph->input, graph->n_inputs, "image");
+    const AmprtPort *image = amprt_port_find(graph->input, graph->n_inputs, amprt_name_image);
     if (image && !image->pixels)
       return false;
   }
@@ -289,7 +290,7 @@ bool amprt_machine_takes_pixels(const AmprtMachine *machine) {
 static AmprtInput input_of(const AmprtMachine *machine, const AmprtGraph *graph,
                            const AmprtPort *port, const AmprtInputs *inputs) {
   const AmprtBatch *batch = inputs->batch;
-  bool is_image = !strcmp(port->name, "image");
+  bool is_image = !strcmp(port->name, amprt_name_image);
   if (is_there(machine, graph, port, batch))
     return (AmprtInput){0};
   if (is_image && !batch->image)

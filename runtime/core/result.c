@@ -1,6 +1,7 @@
 #include "runtime/core/result.h"
 
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 #include "runtime/state/init.h"
 
 #include <math.h>
@@ -12,13 +13,13 @@ static const struct {
   size_t field;
   double otherwise;
 } rows[] = {
-    {"loss", false, offsetof(AmprtResult, loss), (double)NAN},
-    {"accuracy", false, offsetof(AmprtResult, accuracy), (double)NAN},
-    {"learning_rate", false, offsetof(AmprtResult, learning_rate), (double)NAN},
-    {"gradient_norm", false, offsetof(AmprtResult, gradient_norm), (double)NAN},
-    {"finite", false, offsetof(AmprtResult, finite), 1},
-    {"loss_scale", true, offsetof(AmprtResult, loss_scale), 0},
-    {"global_step", true, offsetof(AmprtResult, step), -1},
+    {amprt_name_loss, false, offsetof(AmprtResult, loss), (double)NAN},
+    {amprt_name_accuracy, false, offsetof(AmprtResult, accuracy), (double)NAN},
+    {amprt_name_learning_rate, false, offsetof(AmprtResult, learning_rate), (double)NAN},
+    {amprt_name_gradient_norm, false, offsetof(AmprtResult, gradient_norm), (double)NAN},
+    {amprt_name_finite, false, offsetof(AmprtResult, finite), 1},
+    {amprt_name_loss_scale, true, offsetof(AmprtResult, loss_scale), 0},
+    {amprt_name_global_step, true, offsetof(AmprtResult, step), -1},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 

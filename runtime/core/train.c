@@ -2,6 +2,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 #include "runtime/core/stop.h"
 #include "runtime/watch/watch.h"
 
@@ -26,7 +27,7 @@ typedef struct Loop {
 
 AmprtStatus amprt_schedule_for(AmprtSession *session, AmprtError *error) {
   const AmprtGraph *graph = &session->program->graph[0];
-  const AmprtPort *port = amprt_port_find(graph->input, graph->n_inputs, "schedule");
+  const AmprtPort *port = amprt_port_find(graph->input, graph->n_inputs, amprt_name_schedule);
   int64_t n = port ? amprt_port_elements(port) : AMPRT_SCHEDULE;
   if (n > AMPRT_SCHEDULE)
     return amprt_fail(error, AMPRT_ENV,
@@ -127,7 +128,7 @@ static void log_window(Loop *loop, double rate) {
   amprt_event_number(&event, "learning_rate", result->learning_rate);
   if (result->loss_scale)
     amprt_event_number(&event, "loss_scale", result->loss_scale);
-  if (amprt_port_find(loop->graph->output, loop->graph->n_outputs, "gradient_norm"))
+  if (amprt_port_find(loop->graph->output, loop->graph->n_outputs, amprt_name_gradient_norm))
     amprt_event_number(&event, "gradient_norm", result->gradient_norm);
   amprt_event_integer(&event, "skipped_steps", window->skipped);
   amprt_event_number(&event, "images_per_second", rate);

@@ -1,6 +1,7 @@
 #include "runtime/state/ckpt.h"
 
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 #include "runtime/state/init.h"
 #include "runtime/state/safetensors.h"
 
@@ -31,8 +32,8 @@ AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
           v->name, v->dtype, v->rank, v->dim, amprt_variable_at(machine, v), is_filters(v)};
   }
   if (batch) {
-    tensor[n++] = (AmprtTensorOut){"image", AMPRT_F32, 4, image, batch->image, false};
-    tensor[n++] = (AmprtTensorOut){"label", AMPRT_I32, 1, image, batch->label, false};
+    tensor[n++] = (AmprtTensorOut){amprt_name_image, AMPRT_F32, 4, image, batch->image, false};
+    tensor[n++] = (AmprtTensorOut){amprt_name_label, AMPRT_I32, 1, image, batch->label, false};
   }
   snprintf(step, sizeof step, "%" PRId64, progress->step);
   snprintf(examples, sizeof examples, "%" PRIu64, progress->examples);
@@ -236,7 +237,7 @@ static AmprtStatus check_counters(const Match *match, const char *path,
 }
 
 static bool has_scale_rule(const AmprtTensors *file) {
-  return amprt_tensors_find(file, "good_steps") != NULL;
+  return amprt_tensors_find(file, amprt_name_good_steps) != NULL;
 }
 
 /* Is the scalar in the file what the variable starts from? */
@@ -260,8 +261,8 @@ static void add_shown(AmprtText *notes, const char *before, const char *of_file,
 static void match_scale(Match *match, int i, AmprtText *notes) {
   const AmprtVariable *v = &match->program->variable[i];
   const char *dtype = amprt_tensors_meta(&match->file, "dtype");
-  bool dynamic = amprt_variable_find(match->program, "good_steps") != NULL;
-  bool is_rule = !strcmp(v->name, "good_steps"); /* one word about the two is enough */
+  bool dynamic = amprt_variable_find(match->program, amprt_name_good_steps) != NULL;
+  bool is_rule = !strcmp(v->name, amprt_name_good_steps); /* one word about the two is enough */
   const AmprtTensor *tensor = amprt_tensors_find(&match->file, v->name);
   if (!tensor) {
     amprt_text_add(notes, "the checkpoint has no `%s`: it starts anew\n", v->name);
@@ -290,9 +291,10 @@ static void match_all(Match *match, AmprtText *notes) {
   }
   for (int i = 0; i < match->file.n_tensors; i++) {
     const char *name = match->file.tensor[i].name;
-    if (amprt_variable_find(program, name) || !strcmp(name, "image") || !strcmp(name, "label"))
+    if (amprt_variable_find(program, name) || !strcmp(name, amprt_name_image) ||
+        !strcmp(name, amprt_name_label))
       continue; /* in the program, or the batch of a reproducer */
-    if (!strcmp(name, "loss_scale") || !strcmp(name, "good_steps")) {
+    if (!strcmp(name, amprt_name_loss_scale) || !strcmp(name, amprt_name_good_steps)) {
       amprt_text_add(notes, "the checkpoint's `%s` is not used by this program\n", name);
     } else if (match->n_wrong++ < MOST_SHOWN) {
       match->n_wrong--;

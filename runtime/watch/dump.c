@@ -1,5 +1,6 @@
 /* --dump-step: what one step computes, by name, for comparison with other implementations. */
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 #include "runtime/core/train.h"
 #include "runtime/state/init.h"
 #include "runtime/state/safetensors.h"
@@ -64,7 +65,7 @@ static void run_step(AmprtSession *session, const AmprtBatch *batch, Dump *dump,
   const AmprtHook hook[] = {{dump_taps, dump}, {amprt_values_after, values}};
   amprt_machine_fill(&session->machine, graph, &inputs);
   if (values) {
-    amprt_values_input(values, "schedule");
+    amprt_values_input(values, amprt_name_schedule);
     amprt_values_state(values, "before");
   }
   amprt_machine_kernels(&session->machine, graph, 0, graph->n_kernels, hook, values ? 2 : 1);
@@ -84,8 +85,8 @@ static AmprtStatus run_and_write(AmprtSession *session, const AmprtBatch *batch,
   if (amprt_machine_check(&session->machine, error))
     return error->status;
   int n = dump->n;
-  dump->tensor[n++] = (AmprtTensorOut){"image", AMPRT_F32, 4, image, batch->image, false};
-  dump->tensor[n++] = (AmprtTensorOut){"label", AMPRT_I32, 1, image, batch->label, false};
+  dump->tensor[n++] = (AmprtTensorOut){amprt_name_image, AMPRT_F32, 4, image, batch->image, false};
+  dump->tensor[n++] = (AmprtTensorOut){amprt_name_label, AMPRT_I32, 1, image, batch->label, false};
   for (int i = 0; values && i < values->n; i++)
     dump->tensor[n++] = values->tensor[i];
   const AmprtMeta meta[] = {{"format", "pt"},
@@ -100,7 +101,7 @@ AmprtStatus amprt_dump_step(AmprtSession *session, const char *path, const Amprt
   const AmprtGraph *graph = &session->program->graph[0];
   Dump dump = {.machine = &session->machine,
                .graph = graph,
-               .loss_scale = amprt_machine_variable(&session->machine, "loss_scale", 1)};
+               .loss_scale = amprt_machine_variable(&session->machine, amprt_name_loss_scale, 1)};
   bool whole = session->options.dump_values;
   int room = graph->n_taps + graph->n_outputs + 2;
   room += whole ? graph->n_values + 2 * session->program->n_variables + 1 : 0;

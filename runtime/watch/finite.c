@@ -1,6 +1,7 @@
 #include "runtime/watch/finite.h"
 
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 #include "runtime/state/init.h"
 
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static void look(AmprtFinding *finding, AmprtFinding at, const void *data, int64
 }
 
 static const AmprtPort *image_of(const AmprtGraph *graph) {
-  return amprt_port_find(graph->input, graph->n_inputs, "image");
+  return amprt_port_find(graph->input, graph->n_inputs, amprt_name_image);
 }
 
 /* What the step began with: images, parameters, and their copies, which can overflow on their own.
@@ -53,7 +54,8 @@ static void look_at_start(const AmprtMachine *machine, const AmprtGraph *graph,
   const AmprtPort *image = image_of(graph);
   if (image)
     look(finding,
-         (AmprtFinding){.op = "input", .value = "image", .layer = "", .dtype = image->dtype},
+         (AmprtFinding){
+             .op = "input", .value = amprt_name_image, .layer = "", .dtype = image->dtype},
          amprt_port_at(machine, image), amprt_port_elements(image));
   for (int i = 0; i < program->n_variables; i++) {
     const AmprtVariable *v = &program->variable[i];

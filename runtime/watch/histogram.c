@@ -1,6 +1,7 @@
 #include "runtime/watch/histogram.h"
 
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -81,9 +82,9 @@ static void write_event(const AmprtGradients *gradients, const AmprtPort *port, 
   amprt_event_string(&event, "layer", layer_of(gradients->graph, port));
   amprt_event_string(&event, "stored", amprt_dtype_name((AmprtDType)port->dtype));
   amprt_event_string(&event, "low", low->name);
-  amprt_event_number(&event, "loss_scale",
-                     port->scaled ? amprt_machine_variable(gradients->machine, "loss_scale", 1)
-                                  : 1);
+  amprt_event_number(
+      &event, "loss_scale",
+      port->scaled ? amprt_machine_variable(gradients->machine, amprt_name_loss_scale, 1) : 1);
   amprt_event_integer(&event, "elements", histogram->elements);
   amprt_event_number(&event, "zero", (double)histogram->zero / n);
   amprt_event_number(&event, "underflow", (double)histogram->underflow / n);

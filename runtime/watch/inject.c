@@ -1,6 +1,7 @@
 #include "runtime/watch/inject.h"
 
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 #include "runtime/state/init.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ static uint64_t set_target(const AmprtProgram *program, const char *name,
                            AmprtInjection *injection) {
   const AmprtGraph *graph = &program->graph[0];
   const AmprtVariable *variable = amprt_variable_find(program, name);
-  injection->image = !strcmp(name, "image");
+  injection->image = !strcmp(name, amprt_name_image);
   if (injection->image)
     return (uint64_t)(program->batch_size * program->height * program->width * program->channels);
   if (variable && variable->kind == AMPRT_PARAM && variable->dtype == AMPRT_F32) {

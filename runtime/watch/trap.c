@@ -1,4 +1,5 @@
 /* --trap and --reproduce: a bad step in a file. */
+#include "runtime/base/names.h"
 #include "runtime/core/train.h"
 #include "runtime/state/safetensors.h"
 #include "runtime/watch/finite.h"
@@ -34,12 +35,12 @@ static AmprtStatus read_batch(const AmprtProgram *program, const char *path, flo
   AmprtStatus status = amprt_tensors_read(path, &file, error);
   if (status)
     return status;
-  const AmprtTensor *from = amprt_tensors_find(&file, "image"),
-                    *labels = amprt_tensors_find(&file, "label");
+  const AmprtTensor *from = amprt_tensors_find(&file, amprt_name_image),
+                    *labels = amprt_tensors_find(&file, amprt_name_label);
   if (!from || !from->known || from->dtype != AMPRT_F32 || from->elements != pixels)
-    status = fail_batch(path, "image", error);
+    status = fail_batch(path, amprt_name_image, error);
   else if (!labels || !labels->known || labels->dtype != AMPRT_I32 || labels->elements != n)
-    status = fail_batch(path, "label", error);
+    status = fail_batch(path, amprt_name_label, error);
   if (!status && (!(*image = malloc(from->size + 1)) || !(*label = malloc(labels->size + 1))))
     status = amprt_fail_memory(error, from->size, "a batch");
   if (!status) {
@@ -48,7 +49,7 @@ static AmprtStatus read_batch(const AmprtProgram *program, const char *path, flo
   }
   for (int64_t i = 0; i < n && !status; i++)
     if ((*label)[i] < 0 || (*label)[i] >= program->n_classes)
-      status = fail_batch(path, "label", error);
+      status = fail_batch(path, amprt_name_label, error);
   amprt_tensors_free(&file);
   return status;
 }

@@ -1,6 +1,7 @@
 #include "runtime/watch/watch.h"
 
 #include "runtime/base/convert.h"
+#include "runtime/base/names.h"
 #include "runtime/watch/histogram.h"
 
 #include <inttypes.h>
@@ -20,11 +21,11 @@ static bool may_run_ahead(const AmprtSession *session) {
 
 AmprtStatus amprt_watch_open(AmprtWatch *watch, AmprtSession *session, AmprtError *error) {
   const AmprtGraph *graph = &session->program->graph[0];
-  const AmprtPort *loss = output_of(graph, "loss");
+  const AmprtPort *loss = output_of(graph, amprt_name_loss);
   *watch = (AmprtWatch){.session = session,
                         .graph = graph,
                         .loss_after = -1,
-                        .gated = output_of(graph, "finite") != NULL,
+                        .gated = output_of(graph, amprt_name_finite) != NULL,
                         .trap = *session->options.trap,
                         .ahead = may_run_ahead(session)};
   if (loss && loss->after < graph->first_update)
@@ -95,7 +96,7 @@ static void run_step(AmprtWatch *watch, const AmprtInputs *inputs, int64_t numbe
   amprt_machine_fill(machine, graph, inputs);
   amprt_machine_kernels(machine, graph, 0, early, hook, n);
   /* Later the parameters may have changed: this is the last moment to run it again. */
-  if (early && !isfinite(amprt_machine_scalar(machine, graph, "loss", 0)))
+  if (early && !isfinite(amprt_machine_scalar(machine, graph, amprt_name_loss, 0)))
     find(watch, early, inputs);
   amprt_machine_kernels(machine, graph, early, graph->n_kernels, hook, n);
   amprt_result_read(machine, &watch->result);
@@ -213,7 +214,7 @@ AmprtStatus amprt_watch_step(AmprtWatch *watch, const AmprtBatch *batch, AmprtEr
   bool again = watch->bad;
   const char *before = watch->finding.found ? watch->finding.value : NULL;
   watch->finding = (AmprtFinding){0};
-  watch->loss_scale = amprt_machine_variable(&session->machine, "loss_scale", 0);
+  watch->loss_scale = amprt_machine_variable(&session->machine, amprt_name_loss_scale, 0);
   AmprtInputs inputs = {amprt_inject_begin(&watch->inject, number, batch), session->schedule,
                         (float)session->program->bn_momentum};
   amprt_kept_take(&watch->kept, &session->machine);

@@ -276,7 +276,8 @@ bool recipe_parse(Recipe *recipe, Lexer *lex, RecipePlaces *places) {
 
 /* ---- checks ---- */
 
-enum { MAX_BOUNDARIES = 28 }; /* the 64 entries of input `schedule`, ir/README.md */
+/* The input `schedule` has six entries and the list of factors, which is one longer. */
+enum { MAX_BOUNDARIES = (SCHEDULE_SIZE - 6 - 1) / 2 };
 
 const char *recipe_conflict(Arena *arena, const Recipe *recipe) {
   int b = recipe->boundaries.n, m = recipe->multipliers.n;

@@ -23,6 +23,9 @@ typedef RecipeFloats RecipeFLOATS;
 /* A coefficient that nobody has set: a NaN that no text can spell. The optimizer's row decides. */
 #define RECIPE_UNSET __builtin_nan("1")
 
+/* Entries of the input `schedule` that the optimizer pass makes: lr_schedule in ir/README.md. */
+enum { SCHEDULE_SIZE = 64 };
+
 typedef struct Recipe {
 #define RECIPE(field, flag, kind, otherwise, takes, when, help) Recipe##kind field;
 #include "ir/recipe.def"

@@ -23,8 +23,6 @@
 
 #include <string.h>
 
-static const int64_t schedule_size = 64; /* see lr_schedule in ir/README.md */
-
 typedef struct Optimizer {
   Graph *graph;
   const Recipe *recipe;
@@ -127,7 +125,7 @@ static Value *add_clip_norm(const Optimizer *o, const ParamGrad *grads, int n, A
 
 static void add_rate(Optimizer *o) {
   Graph *graph = o->graph;
-  TensorType type = type_of(DT_F32, 1, &schedule_size);
+  TensorType type = type_of(DT_F32, 1, &(int64_t){SCHEDULE_SIZE});
   Node *input = graph_append(graph, OP_INPUT, (SrcLoc){0}, 0, NULL);
   attr_set_str(graph, input, ATTR_NAME, port_schedule);
   Value *schedule = node_finish(graph, input, port_schedule, 1, &type);

@@ -7,13 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kinds[] = {"param", "slot", "stat", "scale", "counter", "copy"};
-/* Initialisers and how many arguments each takes; -1: data. */
+static const char *const kinds[] = {
+#define KIND(id, text) text,
+#include "ir/variables.def"
+};
 static const struct {
   const char *name;
-  int n_args;
-} inits[] = {{"zeros", 0},  {"ones", 0},  {"constant", 1},         {"uniform", 2},
-             {"normal", 2}, {"data", -1}, {"truncated_normal", 2}, {"variance_scaling", 3}};
+  int n_args; /* -1: data */
+} inits[] = {
+#define INIT(id, text, n_args) {text, n_args},
+#include "ir/variables.def"
+};
 
 static const char *check_init(const Node *node) {
   const char *init = attr_str(node, ATTR_INIT, NULL);

@@ -22,14 +22,10 @@ VariableList variables_of(Arena *arena, const Module *module) {
 
 /* By the name in the text form; the arguments are those of AmprtInit. */
 static const char *init_id(const Node *node) {
-  static const char *const known[][2] = {{"zeros", "AMPRT_ZEROS"},
-                                         {"ones", "AMPRT_ONES"},
-                                         {"constant", "AMPRT_CONSTANT"},
-                                         {"uniform", "AMPRT_UNIFORM"},
-                                         {"normal", "AMPRT_NORMAL"},
-                                         {"truncated_normal", "AMPRT_TRUNCATED_NORMAL"},
-                                         {"variance_scaling", "AMPRT_VARIANCE_SCALING"},
-                                         {"data", "AMPRT_DATA"}};
+  static const char *const known[][2] = {
+#define INIT(id, text, n_args) {text, "AMPRT_" #id},
+#include "ir/variables.def"
+  };
   const char *name = attr_str(node, ATTR_INIT, "zeros"); /* copies have none and need none */
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(known[i][0], name) == 0)
@@ -38,9 +34,10 @@ static const char *init_id(const Node *node) {
 }
 
 static const char *kind_id(const Node *node) {
-  static const char *const known[][2] = {{"param", "AMPRT_PARAM"},     {"slot", "AMPRT_SLOT"},
-                                         {"stat", "AMPRT_STAT"},       {"scale", "AMPRT_SCALE"},
-                                         {"counter", "AMPRT_COUNTER"}, {"copy", "AMPRT_COPY"}};
+  static const char *const known[][2] = {
+#define KIND(id, text) {text, "AMPRT_" #id},
+#include "ir/variables.def"
+  };
   const char *kind = attr_str(node, ATTR_KIND, "param");
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(known[i][0], kind) == 0)

@@ -2,6 +2,7 @@
 #include "frontend/import/pbtext.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
+#include "ir/base/text.h"
 #include "models/zoo.h"
 
 #include <stdlib.h>
@@ -131,7 +132,7 @@ static void set_dataset(Ampcc__Recipe *recipe, const char *name) {
 static int run(Arena *arena, const Arguments *args) {
   Search search = {.name = args->name};
   if (!visit_members(arena, match_member, &search)) {
-    fprintf(stderr, "ampcc-zoo: no model `%s`; --list names them all\n", args->name);
+    text_say("ampcc-zoo: no model `%s`; --list names them all\n", args->name);
     return EXIT_INPUT;
   }
   Builder *b = builder_new(arena, args->name);
@@ -150,7 +151,7 @@ int main(int argc, char **argv) {
   Arguments args = {.zoo = {.bn_momentum = -1}};
   for (int i = 1; i < argc; i++)
     if (!parse_one(&args, argc, argv, &i)) {
-      fprintf(stderr, "ampcc-zoo: unexpected argument `%s`; see --help\n", argv[i]);
+      text_say("ampcc-zoo: unexpected argument `%s`; see --help\n", argv[i]);
       return EXIT_USAGE;
     }
   if (!args.help && !args.list && !args.name)

@@ -6,6 +6,7 @@
 #include "ir/base/exit.h"
 #include "ir/base/list.h"
 #include "ir/base/output.h"
+#include "ir/base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ typedef struct Build {
 } Build;
 
 static bool fail(const char *what, const char *name) {
-  fprintf(stderr, "ampcc: cannot %s %s: %s\n", what, name, strerror(errno));
+  text_say("ampcc: cannot %s %s: %s\n", what, name, strerror(errno));
   return false;
 }
 
@@ -324,7 +325,7 @@ static bool run_steps(Build *b) {
   time[2] = now() - start - time[0] - time[1];
   static const char *const name[] = {"emit", "cc", "ld"};
   for (int i = 0; b->options->time_report && i < 3; i++)
-    fprintf(stderr, "%9.4f s  %s\n", time[i], name[i]);
+    text_say("%9.4f s  %s\n", time[i], name[i]);
   return true;
 }
 

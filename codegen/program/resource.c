@@ -1,4 +1,5 @@
 #include "codegen/program/build.h"
+#include "ir/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +21,8 @@ const char *resource_find(Arena *arena, const char *wanted) {
     const char *missing = missing_in(arena, wanted);
     if (!missing)
       return wanted;
-    fprintf(stderr, "ampcc: %s: there is no %s; --resource-dir names the folder of the runtime\n",
-            wanted, missing);
+    text_say("ampcc: %s: there is no %s; --resource-dir names the folder of the runtime\n", wanted,
+             missing);
     return NULL;
   }
   char exe[4096];
@@ -35,8 +36,7 @@ const char *resource_find(Arena *arena, const char *wanted) {
     if (!missing_in(arena, folder))
       return folder;
   }
-  fprintf(stderr,
-          "ampcc: %s: no runtime (libamprt.a) beside ampcc; name its folder with --resource-dir\n",
-          exe);
+  text_say("ampcc: %s: no runtime (libamprt.a) beside ampcc; name its folder with --resource-dir\n",
+           exe);
   return NULL;
 }

@@ -1,4 +1,5 @@
 #include "codegen/program/build.h"
+#include "ir/base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +55,7 @@ const char *scratch_folder(Arena *arena, const char *prefix) {
   char *folder = arena_printf(arena, "%s/%s-XXXXXX", tmp && *tmp ? tmp : "/tmp", prefix);
   if (mkdtemp(folder))
     return folder;
-  fprintf(stderr, "ampcc: cannot make a temporary folder %s: %s\n", folder, strerror(errno));
+  text_say("ampcc: cannot make a temporary folder %s: %s\n", folder, strerror(errno));
   return NULL;
 }
 
@@ -72,7 +73,7 @@ static _Noreturn void child(const Command *command) {
       !command->before(command->user))
     _exit(NOT_READY);
   execvp(command->argv[0], (char *const *)command->argv);
-  fprintf(stderr, "ampcc: cannot run `%s`: %s\n", command->argv[0], strerror(errno));
+  text_say("ampcc: cannot run `%s`: %s\n", command->argv[0], strerror(errno));
   _exit(NOT_READY);
 }
 
@@ -144,7 +145,7 @@ static void log_reason(const char *path, char *reason, size_t size) {
 static void print_command(const Command *command) {
   fputs("ampcc:", stderr);
   for (int i = 0; command->argv[i]; i++)
-    fprintf(stderr, " %s", command->argv[i]);
+    text_say(" %s", command->argv[i]);
   fputc('\n', stderr);
 }
 
@@ -167,8 +168,8 @@ static bool finish(Command *command, const char *what, bool quiet) {
   if (quiet || caught)
     return false;
   if (succeeded) {
-    fprintf(stderr, "ampcc: %s: `%s` reported success but wrote nothing; is it a C compiler?\n",
-            what, command->argv[0]);
+    text_say("ampcc: %s: `%s` reported success but wrote nothing; is it a C compiler?\n", what,
+             command->argv[0]);
     return false;
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_READY && command->before) {
@@ -178,12 +179,10 @@ static bool finish(Command *command, const char *what, bool quiet) {
   char reason[300];
   log_reason(command->log, reason, sizeof reason);
   if (WIFSIGNALED(status))
-    fprintf(stderr, "ampcc: %s: `%s` was ended by signal %d\n", what, command->argv[0],
-            WTERMSIG(status));
+    text_say("ampcc: %s: `%s` was ended by signal %d\n", what, command->argv[0], WTERMSIG(status));
   else
-    fprintf(stderr,
-            "ampcc: %s: `%s` failed: %s; -v shows the command, --save-temps keeps its input\n",
-            what, command->argv[0], reason[0] ? reason : "without a message");
+    text_say("ampcc: %s: `%s` failed: %s; -v shows the command, --save-temps keeps its input\n",
+             what, command->argv[0], reason[0] ? reason : "without a message");
   return false;
 }
 
@@ -202,8 +201,8 @@ bool commands_run(Command *command, int n, const char *what, bool verbose) {
       print_command(&command[i]);
     int error = start(&command[i]);
     if (error)
-      fprintf(stderr, "ampcc: %s: cannot run `%s`: %s; install gcc or name a compiler with --cc\n",
-              what, command[i].argv[0], strerror(error));
+      text_say("ampcc: %s: cannot run `%s`: %s; install gcc or name a compiler with --cc\n", what,
+               command[i].argv[0], strerror(error));
     good &= error == 0;
   }
   n_running = 0;

@@ -68,10 +68,10 @@ static void print_plans(const PartList *parts, const Options *options) {
 
 static void say_done(const PartList *parts, const Options *options) {
   const Module *module = parts->part[0].module;
-  fprintf(stderr, "ampcc: %s: ", options->output);
+  text_say("ampcc: %s: ", options->output);
   text_print(module->recipe->name, SIZE_MAX, stderr);
-  fprintf(stderr, ", %s, batch %" PRId64 "\n", dtype_info[options->compile.dtype].flag,
-          module->recipe->batch_size);
+  text_say(", %s, batch %" PRId64 "\n", dtype_info[options->compile.dtype].flag,
+           module->recipe->batch_size);
   parts_print(parts, stderr);
 }
 
@@ -143,7 +143,7 @@ static int compile(Arena *arena, Options *options) {
   if (!status)
     status = parts_compile(arena, options, parts, &diag);
   if (!status && options->text[OPT_time_report]) {
-    fprintf(stderr, "%9.4f s  import\n", parts->load_seconds);
+    text_say("%9.4f s  import\n", parts->load_seconds);
     pass_time_report(stderr);
   }
   if (!status)

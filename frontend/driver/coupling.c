@@ -3,6 +3,8 @@
  * programs (specs/resnet.md 1.1, 1.3, 1.7, 3.3), in their words, flags spelled as there. */
 #include "frontend/driver/coupling.h"
 
+#include "ir/base/text.h"
+
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,7 @@ static const Coupling coupling[] = {
 };
 
 static bool refuse(const char *text) {
-  fprintf(stderr, "ampcc: %s\n", text);
+  text_say("ampcc: %s\n", text);
   return false;
 }
 
@@ -57,8 +59,8 @@ static bool read_fixed(CompileOptions *compile, const Coupling *with, const char
   if (end == text || *end || !(scale > 0 && scale <= FLT_MAX)) {
     if (with != &ours)
       return refuse("loss_scale should be a positive int/float or the string 'dynamic'.");
-    fprintf(stderr, "ampcc: --loss-scale takes %s, not `%s`\n",
-            option_info[OPT_loss_scale].argument, text);
+    text_say("ampcc: --loss-scale takes %s, not `%s`\n", option_info[OPT_loss_scale].argument,
+             text);
     return false;
   }
   if (scale < with->least)
@@ -101,8 +103,8 @@ bool coupling_resolve(Options *options) {
   const char *scale = options->text[OPT_loss_scale];
   const Coupling *with = find(name);
   if (!with) {
-    fprintf(stderr, "ampcc: --fp16-implementation takes %s, not `%s`\n",
-            option_info[OPT_fp16_implementation].argument, name);
+    text_say("ampcc: --fp16-implementation takes %s, not `%s`\n",
+             option_info[OPT_fp16_implementation].argument, name);
     return false;
   }
   if (with->only_fp16 && compile->dtype != DT_F16)

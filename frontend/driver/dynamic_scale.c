@@ -1,5 +1,6 @@
 /* --loss-scale=dynamic:init=..,growth=..,interval=..,backoff=..,min=..,max=.. */
 #include "frontend/driver/coupling.h"
+#include "ir/base/text.h"
 
 #include <float.h>
 #include <limits.h>
@@ -31,10 +32,9 @@ static const Setting *find(const char *name, size_t length) {
   for (int i = 0; i < N_SETTINGS; i++)
     if (strlen(setting[i].name) == length && !memcmp(setting[i].name, name, length))
       return &setting[i];
-  fprintf(stderr, "ampcc: --loss-scale: `%.*s` is no setting of dynamic; it has", (int)length,
-          name);
+  text_say("ampcc: --loss-scale: `%.*s` is no setting of dynamic; it has", (int)length, name);
   for (int i = 0; i < N_SETTINGS; i++)
-    fprintf(stderr, "%s %s", i ? "," : "", setting[i].name);
+    text_say("%s %s", i ? "," : "", setting[i].name);
   fputs("\n", stderr);
   return NULL;
 }
@@ -54,8 +54,8 @@ static const char *read_one(CompileOptions *compile, const char *text) {
   char *end;
   double x = strtod(number, &end);
   if (end == number || (*end && *end != ',') || !is_within(s, x)) {
-    fprintf(stderr, "ampcc: --loss-scale: %s is %s, not `%.*s`\n", s->name, s->range,
-            (int)strcspn(number, ","), number);
+    text_say("ampcc: --loss-scale: %s is %s, not `%.*s`\n", s->name, s->range,
+             (int)strcspn(number, ","), number);
     return NULL;
   }
   if (s->offset)
@@ -77,7 +77,7 @@ bool dynamic_scale_parse(CompileOptions *compile, const char *text) {
   compile->scale_min = fmax(compile->scale_min, FLT_MIN);
   if (compile->scale_min <= compile->scale_init && compile->scale_init <= compile->scale_max)
     return true;
-  fprintf(stderr, "ampcc: --loss-scale: init=%g does not lie between min=%g and max=%g\n",
-          compile->scale_init, compile->scale_min, compile->scale_max);
+  text_say("ampcc: --loss-scale: init=%g does not lie between min=%g and max=%g\n",
+           compile->scale_init, compile->scale_min, compile->scale_max);
   return false;
 }

@@ -1,6 +1,7 @@
 #include "frontend/driver/option_table.h"
 
 #include "ir/base/nearest.h"
+#include "ir/base/text.h"
 #include "ir/opt.h"
 
 #include <string.h>
@@ -78,8 +79,7 @@ typedef struct Args {
 
 bool option_wrong_value(const OptionTable *table, int option, const char *text) {
   const OptionInfo *info = &table->option[option];
-  fprintf(stderr, "%s: --%s takes %s, not `%s`\n", table->program, info->flag, info->argument,
-          text);
+  text_say("%s: --%s takes %s, not `%s`\n", table->program, info->flag, info->argument, text);
   return false;
 }
 
@@ -99,7 +99,7 @@ static const char *take_value(Args *args, const char *flag, const char *value) {
   if (!value && args->at + 1 < args->argc)
     value = args->argv[++args->at];
   if (!value)
-    fprintf(stderr, "%s: --%s needs a value\n", args->table->program, flag);
+    text_say("%s: --%s needs a value\n", args->table->program, flag);
   return value;
 }
 
@@ -108,7 +108,7 @@ static bool unknown_option(Args *args, const char *name, const char *argument) {
   const char *program = table->program;
   for (const char *const *flag = table->foreign; *flag; flag++)
     if (!strcmp(*flag, name)) {
-      fprintf(stderr, "%s: --%s is an option of %s\n", program, name, table->owner);
+      text_say("%s: --%s is an option of %s\n", program, name, table->owner);
       return false;
     }
   Nearest nearest = nearest_to(name);
@@ -117,7 +117,7 @@ static bool unknown_option(Args *args, const char *name, const char *argument) {
   for (int i = 0; table->recipe && i < RECIPE_COUNT; i++)
     nearest_try(&nearest, recipe_field[i].flag);
   const char *hint = nearest_hint(args->arena, &nearest, "--");
-  fprintf(stderr, "%s: unknown option `%s`%s\n", program, argument, *hint ? hint : "; see --help");
+  text_say("%s: unknown option `%s`%s\n", program, argument, *hint ? hint : "; see --help");
   return false;
 }
 
@@ -131,8 +131,8 @@ static bool parse_warning(Args *args, const char *text) {
     if (args->table->warnings >> i & 1)
       nearest_try(&nearest, warn_info[i].name);
   const char *hint = nearest_hint(args->arena, &nearest, "");
-  fprintf(stderr, "%s: unknown warning `%s`%s\n", args->table->program, unknown,
-          *hint ? hint : "; see --help");
+  text_say("%s: unknown warning `%s`%s\n", args->table->program, unknown,
+           *hint ? hint : "; see --help");
   return false;
 }
 
@@ -140,7 +140,7 @@ static bool parse_option(Args *args, int option, const char *value) {
   const OptionInfo *info = &args->table->option[option];
   bool optional = info->argument && *info->argument == '[';
   if (!info->argument && value) {
-    fprintf(stderr, "%s: --%s takes no value\n", args->table->program, info->flag);
+    text_say("%s: --%s takes no value\n", args->table->program, info->flag);
     return false;
   }
   if (info->argument && !optional)
@@ -157,8 +157,8 @@ static bool parse_override(Args *args, const RecipeField *field, const char *val
   if (!override.text)
     return false;
   if (!recipe_set(args->arena, args->recipe, field, override.text)) {
-    fprintf(stderr, "%s: --%s takes %s, not `%s`\n", args->table->program, field->flag,
-            recipe_takes(args->arena, field), override.text);
+    text_say("%s: --%s takes %s, not `%s`\n", args->table->program, field->flag,
+             recipe_takes(args->arena, field), override.text);
     return false;
   }
   arena_push(args->arena, args->override, args->n_overrides, args->cap_overrides, override);
@@ -189,8 +189,7 @@ static bool parse_short(Args *args, const char *arg) {
 
 static bool parse_model(Args *args, const char *arg) {
   if (args->out->model) {
-    fprintf(stderr, "%s: one model at a time: `%s`, `%s`\n", args->table->program, args->out->model,
-            arg);
+    text_say("%s: one model at a time: `%s`, `%s`\n", args->table->program, args->out->model, arg);
     return false;
   }
   args->out->model = arg;
@@ -219,7 +218,7 @@ bool command_line_parse(Arena *arena, const OptionTable *table, int argc, char *
       return false;
   }
   if (args.recipe->clip_value > 0 && args.recipe->clip_norm > 0) { /* whatever the model says */
-    fprintf(stderr, "%s: %s\n", table->program, recipe_conflict(arena, args.recipe));
+    text_say("%s: %s\n", table->program, recipe_conflict(arena, args.recipe));
     return false;
   }
   out->overrides = (Overrides){args.override, args.n_overrides};

@@ -4,6 +4,7 @@
 #include "frontend/driver/options.h"
 #include "frontend/driver/tf_version.h"
 #include "ir/base/nearest.h"
+#include "ir/base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static bool read_tf32(Options *options) {
   options->compile.tf32 = options->text[OPT_tf32] != NULL;
   if (!options->compile.tf32 || options->compile.dtype == DT_F32)
     return true;
-  fprintf(stderr, "ampcc: --tf32 is of fp32, not of --dtype=%s\n", options->text[OPT_dtype]);
+  text_say("ampcc: --tf32 is of fp32, not of --dtype=%s\n", options->text[OPT_dtype]);
   return false;
 }
 
@@ -101,10 +102,9 @@ static bool read_cpu(Arena *arena, const Options *options) {
     nearest_try(&nearest, cpu_names[i]);
   }
   if (name)
-    fprintf(stderr,
-            "ampcc: --cpu=%s: no x86-64 CPU with AVX2 is known by this name%s; there are native, "
-            "x86-64-v3, x86-64-v4, and gcc's -march names from haswell and znver1 on\n",
-            name, nearest_hint(arena, &nearest, ""));
+    text_say("ampcc: --cpu=%s: no x86-64 CPU with AVX2 is known by this name%s; there are native, "
+             "x86-64-v3, x86-64-v4, and gcc's -march names from haswell and znver1 on\n",
+             name, nearest_hint(arena, &nearest, ""));
   return !name;
 }
 
@@ -139,8 +139,8 @@ static bool check_passes(const Options *options, OptionId id) {
     return true;
   const char *unknown = pass_list_unknown(list, &length);
   if (unknown)
-    fprintf(stderr, "ampcc: --%s: unknown pass `%.*s`; see --list-passes\n", option_info[id].flag,
-            (int)length, unknown);
+    text_say("ampcc: --%s: unknown pass `%.*s`; see --list-passes\n", option_info[id].flag,
+             (int)length, unknown);
   return !unknown;
 }
 
@@ -194,13 +194,13 @@ static bool check_targets(const Options *options) {
   }
   for (int i = 0; i < 3; i++)
     if (options->text[for_gpus[i]] && !targets->device[0] && options_need_plan(options)) {
-      fprintf(stderr, "ampcc: --%s is for GPUs: name one with --target=cuda:...\n",
-              option_info[for_gpus[i]].flag);
+      text_say("ampcc: --%s is for GPUs: name one with --target=cuda:...\n",
+               option_info[for_gpus[i]].flag);
       return false;
     }
   if (emits_kernels(options->emit) && cpu) {
-    fprintf(stderr, "ampcc: --emit=%s is for GPUs: name one with --target=cuda:...\n",
-            options->text[OPT_emit]);
+    text_say("ampcc: --emit=%s is for GPUs: name one with --target=cuda:...\n",
+             options->text[OPT_emit]);
     return false;
   }
   if (options->text[OPT_certify] && !cpu) {

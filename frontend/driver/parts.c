@@ -5,6 +5,7 @@
 #include "frontend/import/load.h"
 #include "ir/base/exit.h"
 #include "ir/base/list.h"
+#include "ir/base/text.h"
 #include "ir/kernel.h"
 
 #include <inttypes.h>
@@ -51,7 +52,7 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
     const char *error = NULL;
     const Backend *backend = open_backend(arena, options, tuning, i, &error);
     if (!backend && options->text[OPT_target]) {
-      fprintf(stderr, "ampcc: %s\n", error);
+      text_say("ampcc: %s\n", error);
       return EXIT_ENVIRONMENT;
     }
     if (backend) {
@@ -61,7 +62,7 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
     missing = error ? error : missing;
   }
   if (missing && !options->text[OPT_quiet])
-    fprintf(stderr, "ampcc: no parts for GPUs: %s\n", missing);
+    text_say("ampcc: no parts for GPUs: %s\n", missing);
   return 0;
 }
 
@@ -157,7 +158,7 @@ static int compile_default(Arena *arena, const Options *options, const Bytes *mo
   Module *module = load(arena, options, model, parts, diag);
   int status = module ? compile_part(options, module, &parts->part[n], diag) : EXIT_INPUT;
   for (int i = 0; i < n_left_out && !status && !options->text[OPT_quiet]; i++)
-    fprintf(stderr, "ampcc: no part for %s\n", left_out[i]);
+    text_say("ampcc: no part for %s\n", left_out[i]);
   return status;
 }
 

@@ -3,6 +3,7 @@
 #include "ir/base/diag.h"
 #include "ir/base/list.h"
 #include "ir/base/nearest.h"
+#include "ir/base/text.h"
 
 #include <string.h>
 
@@ -42,8 +43,8 @@ static bool unknown(Arena *arena, const char *name) {
     nearest_try(&nearest, arena_printf(arena, "%s%s", prefix, device_at(i)->name));
     nearest_try(&nearest, arena_printf(arena, "%ssm_%d", prefix, device_at(i)->capability));
   }
-  fprintf(stderr, "ampcc: --target: unknown target `%s`%s; see --list-targets\n", name,
-          nearest_hint(arena, &nearest, ""));
+  text_say("ampcc: --target: unknown target `%s`%s; see --list-targets\n", name,
+           nearest_hint(arena, &nearest, ""));
   return false;
 }
 
@@ -63,7 +64,7 @@ static bool add_named(Arena *arena, const char *name, TargetList *list) {
   if (device)
     add(list, device);
   else
-    fprintf(stderr, "ampcc: --target=%s: %s\n", name, why);
+    text_say("ampcc: --target=%s: %s\n", name, why);
   return device != NULL;
 }
 

@@ -1,5 +1,7 @@
 #include "frontend/driver/tf_version.h"
 
+#include "ir/base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,9 +27,8 @@ bool tf_version_read(const char *program, const char *text, int *out) {
       return true;
     }
   }
-  fprintf(stderr,
-          "%s: --amp-compat takes tf or tf:VERSION, where VERSION is 2.15 or 2.17 to 2.21, not "
-          "`%s`\n",
-          program, text);
+  text_say("%s: --amp-compat takes tf or tf:VERSION, where VERSION is 2.15 or 2.17 to 2.21, not "
+           "`%s`\n",
+           program, text);
   return false;
 }

@@ -149,14 +149,14 @@ static bool wrong_value(const char *what, const Key *key, const char *value) {
       [SWITCH] = "0, 1, true or false",
       [COUNT] = "a number from -1 on",
   };
-  fprintf(stderr, "ampcc-tf: %s takes %s, not `%s`\n", what, takes[key->kind], value);
+  text_say("ampcc-tf: %s takes %s, not `%s`\n", what, takes[key->kind], value);
   return false;
 }
 
 static void say(const TfOptions *options, const char *name, const char *value, bool has_effect) {
   if (options->text[TF_OPT_quiet])
     return;
-  fprintf(stderr, "ampcc-tf: note: the environment says %s=", name);
+  text_say("ampcc-tf: note: the environment says %s=", name);
   text_print(value, 80, stderr);
   fputs(has_effect ? "\n" : ", which has no effect\n", stderr);
 }
@@ -222,7 +222,7 @@ static bool read_mode(TfSettings *out, const TfOptions *options) {
     return wrong(TF_OPT_amp_mode, mode);
   out->mode = (TfMode)i;
   if (dtype && bf16 != (out->mode == TF_BF16)) {
-    fprintf(stderr, "ampcc-tf: --amp-mode=%s does not go with --dtype=%s\n", mode, dtype);
+    text_say("ampcc-tf: --amp-mode=%s does not go with --dtype=%s\n", mode, dtype);
     return false;
   }
   return true;

@@ -1,6 +1,7 @@
 #include "ir/base/output.h"
 
 #include "ir/base/exit.h"
+#include "ir/base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@ static const char *program = "ampcc";
 static const char *volatile unfinished; /* the temporary file, while one is open */
 
 static bool fail(const char *path, const char *why) {
-  fprintf(stderr, "%s: cannot write %s: %s\n", program, path, why);
+  text_say("%s: cannot write %s: %s\n", program, path, why);
   return false;
 }
 

@@ -2,6 +2,7 @@
 
 #include "ir/base/diag.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,15 @@ int text_print(const char *text, size_t most, FILE *out) {
     most -= taken;
   }
   return columns;
+}
+
+void text_say(const char *fmt, ...) {
+  TextDraft draft;
+  va_list ap;
+  va_start(ap, fmt);
+  vfprintf(text_draft(&draft), fmt, ap);
+  va_end(ap);
+  text_finish(&draft, stderr);
 }
 
 FILE *text_draft(TextDraft *draft) {

@@ -17,6 +17,9 @@ bool text_is_printable(const char *text);
  * Returns how many columns it took, counting a character as one. */
 int text_print(const char *text, size_t most, FILE *out);
 
+/* As fprintf(stderr, ...), for messages that quote arguments or files. */
+void text_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* A report that holds names: written to memory first, so that names may be printed by any function.
  */
 typedef struct TextDraft {

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """check.py AMPCC AMPCC_ZOO: the command lines of both: exit status, messages, forms of models."""
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -57,6 +59,16 @@ def texts():
     expect("--version", run(AMPCC, "--version")[1].startswith(b"ampcc "))
     passes = [line.split()[0] for line in run(AMPCC, "--list-passes")[1].splitlines()]
     expect("--list-passes", passes[:2] == [b"simplify", b"set-compute"] and b"plan-memory" in passes, passes)
+
+
+def readme():
+    """Every flag that frontend/README.md speaks of exists; all of them are in --help, which is printed from the tables."""
+    text = (pathlib.Path(__file__).resolve().parents[2] / "frontend/README.md").read_text()
+    known = set(re.findall("--[a-z][a-z0-9-]*", run(AMPCC, "--help")[1].decode()))
+    for flag in sorted(set(re.findall("--[a-z][a-z0-9-]*", text)) - known):
+        expect("frontend/README.md: %s is in --help" % flag, False)
+    long = [line for line in text.splitlines() if len(line) > 100 and not line.startswith(("|", "    "))]
+    expect("frontend/README.md is wrapped at 100", not long, long)
 
 
 def targets():
@@ -117,6 +129,10 @@ def foreign_text():
                                   capture_output=True)
             expect("a name in %s: %s" % (report, as_text), done.returncode == 0 and is_printable(done.stdout) and
                    is_printable(done.stderr), done)
+    for flag in ("--passes=", "--max-memory=", "--seed=", "--target=", "--loss-scale=", "--nope=", "-W"):
+        done = subprocess.run([AMPCC, "mlp.pb", flag + "\x1b[2J\u202e"], capture_output=True)
+        expect("an argument in a message: " + flag, done.returncode == 2 and is_printable(done.stderr) and
+               b"\\x1b[2J" in done.stderr, done.stderr)
     done = subprocess.run([AMPCC, "odd.amp", "--target=cpu", "-o", "odd", "--certify"], capture_output=True)
     expect("a name in --certify", done.returncode == 0 and "prüfung" in done.stdout.decode(), done)
 
@@ -178,6 +194,7 @@ def main():
             cut.write(whole.read()[:-20])
         usage()
         texts()
+        readme()
         targets()
         bad_input()
         tuning_files()

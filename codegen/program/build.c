@@ -45,7 +45,7 @@ static bool fail(const char *what, const char *name) {
   return false;
 }
 
-/* In the temporary folder. */
+/* The path of a file in the temporary folder, which is removed at the end. */
 static const char *scratch_file(Build *b, const char *name) {
   const char *path = arena_printf(b->arena, "%s/%s", b->folder, name);
   arena_push(b->arena, b->made, b->n_made, b->cap_made, path);
@@ -91,7 +91,7 @@ static bool close_file(FILE *out, const char *path) {
   return (fclose(out) == 0 || fail("write", path)) && good;
 }
 
-/* The kernels' text, for those who want to read it. */
+/* For --save-temps: the text of the kernels. */
 static bool keep_kernels(Build *b, const PartBuild *p) {
   const char *path = file_of(b, arena_printf(b->arena, "%s.cu", p->part->backend->ident));
   FILE *out = fopen(path, "w");
@@ -224,7 +224,7 @@ static void count_seconds(const Command *command, PartBuild *const *owner, int n
       owner[i]->part->figures->seconds += command[i].seconds;
 }
 
-/* The longest first. */
+/* Starts what takes longest first. */
 static bool compile(Build *b) {
   size_t most = (size_t)b->n_parts * (MAX_UNITS + 1);
   Command *command = arena_alloc(b->arena, most * sizeof *command);
@@ -245,7 +245,7 @@ static bool compile(Build *b) {
   return good && check_images(b);
 }
 
-/* Once, though several parts name it. */
+/* Adds a library, but only once if several parts name it. */
 static void args_library(const Build *b, ArgList *list, const char *name) {
   size_t n = strlen(name);
   if (!strchr(name, '/') && n > 2 && strcmp(name + n - 2, ".a") == 0)

@@ -19,10 +19,10 @@ static const double affordable = 1e9; /* multiplications of a forward pass */
 typedef struct Certifying {
   Arena *arena;
   const Options *options;
-  Options chosen; /* the same for another batch and loss scale */
+  Options chosen; /* `options` with the batch and the loss scale of the certificate */
   Diag *diag;
   int64_t own_batch, batch;
-  Module *module, *exact; /* as it became code; the f32 model */
+  Module *module, *exact; /* the one that becomes code, and the f32 model it is held against */
   const char *folder;
 } Certifying;
 
@@ -40,7 +40,7 @@ static Options with_batch(Arena *arena, const Options *options, int64_t batch) {
   return copy;
 }
 
-/* Only the graphs of the text form know lines; they have their batch built in. */
+/* The batch is built into a graph in text form. Only such graphs have line numbers. */
 static bool batch_is_fixed(const Module *module) {
   const Graph *graph = module->graph[0];
   return graph->n_nodes && graph->node[0]->loc.line > 0;
@@ -62,7 +62,7 @@ static bool choose_batch(Certifying *c) {
   return true;
 }
 
-/* What an F32 program would compute, with the same loss scale. */
+/* The options of an f32 program with the same loss scale. */
 static Options as_f32(const Options *options) {
   Options copy = *options;
   bool low = options->compile.dtype == DT_F16;
@@ -178,7 +178,7 @@ static bool lower_scale(Certifying *c) {
   return c->module != NULL;
 }
 
-/* Returns an exit status; 0: the dump is open. */
+/* Returns an exit status. The dump is open if it is 0. */
 static int make_step(Certifying *c, Dump *dump) {
   for (;;) {
     if (!build_step(c) || !run_step(c) || !dump_open(c->arena, file_of(c, "dump"), dump))

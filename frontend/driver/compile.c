@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* --batch-norm-momentum, for models of any form. */
+/* Applies --batch-norm-momentum, whatever form the model came in. */
 static void set_norm_momentum(Module *module, const Options *options, Diag *diag) {
   for (int g = 0; g < module->n_graphs && options->batch_norm_momentum >= 0; g++) {
     Graph *graph = module->graph[g];
@@ -17,7 +17,7 @@ static void set_norm_momentum(Module *module, const Options *options, Diag *diag
   }
 }
 
-/* Does this run make a program? Single passes may be tried on what no target runs. */
+/* A run of single passes makes no program, so it takes graphs that no target could run. */
 static bool makes_program(const Options *options) {
   return !options->text[OPT_passes] || options_need_plan(options);
 }

@@ -6,9 +6,9 @@
 #include "frontend/driver/options.h"
 #include "frontend/import/load.h"
 
-/* The model as the options have it; NULL after an error. */
+/* Reads the model that the options name and applies what they change; NULL after an error. */
 Module *compile_load(Arena *arena, const Options *options, Diag *diag);
-/* The same of its file's bytes. */
+/* The same for a file whose bytes were read already. */
 Module *compile_model(Arena *arena, const Options *options, const Bytes *bytes, Diag *diag);
 /* The pipeline, or those passes that --passes and --skip leave; false after an error. */
 bool compile_passes(Module *module, const Options *options, const Target *target, Diag *diag);

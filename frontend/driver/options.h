@@ -39,10 +39,11 @@ typedef enum EmitKind {
 
 typedef struct Options {
   const char *model;
-  const char *text[OPTION_COUNT]; /* as given; NULL: absent; "": a switch, or no argument */
+  const char *text
+      [OPTION_COUNT]; /* as given; NULL if absent; "" for a switch and for an omitted argument */
   Overrides overrides;
   WarnSet warn;
-  /* what some of the texts mean */
+  /* the meaning of those texts that are no plain strings */
   TargetList targets;
   EmitKind emit;
   const char *output;
@@ -59,7 +60,7 @@ void options_list_passes(FILE *out);
 
 /* options_value.c: fills the second half of Options; false after one line on stderr */
 bool options_interpret(Arena *arena, Options *options);
-/* Is what comes out made of kernels and their places? */
+/* Does the output need kernels and their places in memory, that is, every pass? */
 bool options_need_plan(const Options *options);
 
 #endif

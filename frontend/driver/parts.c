@@ -13,14 +13,14 @@
 #include <string.h>
 #include <time.h>
 
-/* Of the processor: what else the machine does is no part of it. */
+/* Seconds of processor time, which do not count what else the machine does. */
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The files of --tuning-db. */
+/* Reads every file of --tuning-db. */
 static bool read_tuning(Arena *arena, const Options *options, Tuning *out, Diag *diag) {
   bool good = true;
   const char *list = options->text[OPT_tuning_db], *path;
@@ -91,7 +91,7 @@ static Diag without_warnings(const Diag *diag) {
   return quiet;
 }
 
-/* Those of --target: every part would warn of the same. */
+/* Compiles the parts that --target names. Only the first one warns, as all would say the same. */
 static int compile_named(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
                          Diag *diag) {
   Diag quiet = without_warnings(diag);
@@ -108,7 +108,7 @@ static int compile_named(Arena *arena, const Options *options, const Bytes *mode
   return status;
 }
 
-/* The first line of what was said that is an error. Takes `said` apart. */
+/* The first line of `said` that is an error, or "". Overwrites `said`. */
 static const char *first_error(Arena *arena, char *said) {
   char *line = strtok_r(said, "\n", &said);
   while (line && !strstr(line, "error["))
@@ -179,7 +179,7 @@ static int64_t arena_bytes(const Module *module) {
   return most;
 }
 
-/* The largest of one kernel. */
+/* The largest workspace that any kernel needs. */
 static int64_t workspace_bytes(const Module *module) {
   int64_t most = 0;
   for (int g = 0; g < module->n_graphs; g++)
@@ -190,7 +190,7 @@ static int64_t workspace_bytes(const Module *module) {
   return most;
 }
 
-/* Kernels of the step that are such a convolution and more. */
+/* How many kernels of the step consist of this convolution and other ops. */
 static int fused(const Module *module, OpKind op) {
   Arena *arena = arena_new();
   KernelList kernels = kernels_of(arena, module->graph[0]);

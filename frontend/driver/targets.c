@@ -10,7 +10,7 @@
 static const char prefix[] = "cuda:";
 enum { PREFIX = sizeof prefix - 1 };
 
-/* The CPU is as if of the lowest capability. */
+/* The CPU sorts below every GPU. */
 static int capability(const Device *device) {
   return device ? device->capability : 0;
 }

@@ -109,7 +109,7 @@ static const InputRule input_rule[] = {
 };
 enum { N_INPUTS = sizeof input_rule / sizeof input_rule[0] };
 
-/* The input as the graph's first nodes; poison if it is not what the rule asks for. */
+/* Appends the input to the graph; returns poison if it is not what the rule asks for. */
 static Value *make_input(Import *im, const InputRule *rule, const Ampcc__Input *input) {
   const char *dtype = *input->dtype ? input->dtype : rule->dtype;
   if (strcmp(dtype, rule->dtype) || input->n_dim != rule->rank || input->dim[0] != 0) {

@@ -84,7 +84,7 @@ static void draft_attr(Import *im, Draft *draft, const Ampcc__Attribute *def) {
   attr_set(im->graph, &draft->node, attr);
 }
 
-/* Keras' name of the layer's policy: what its op computes in. */
+/* The layer's policy, by the name that Keras gives it, says in which type the layer computes. */
 static void draft_policy(Import *im, Draft *draft) {
   static const char *const policy[][2] = {
       {"float32", "f32"}, {"mixed_float16", "f16"}, {"mixed_bfloat16", "bf16"}};
@@ -128,7 +128,7 @@ static void draft_results(Import *im, Draft *draft) {
     draft->node.result[r] = &draft->result[r];
 }
 
-/* Casts and constants say their type, as no operand does. */
+/* The type of a cast or a constant is written in the model, as it does not follow from operands. */
 static void draft_type(Import *im, Draft *draft) {
   const Ampcc__Type *type = draft->def->type;
   bool cast = draft->node.op == OP_CAST, constant = draft->node.op == OP_CONST;
@@ -174,7 +174,7 @@ static void node_append(Import *im, const Draft *draft) {
   }
 }
 
-/* An op that a model may use: of stage model, and no part of what the importer makes itself. */
+/* The op, if a model may use it: it is of stage model, and the importer does not add it itself. */
 static const OpInfo *find_op(Import *im, const Draft *draft) {
   int op = op_lookup(draft->def->op);
   const char *name = import_quote(im, draft->def->op);
@@ -215,7 +215,7 @@ static bool same_layer(const Node *a, const Node *b) {
          op_info[b->op].amp != AMP_NONE;
 }
 
-/* A policy is one of the layer: all nodes of that name have it. */
+/* A policy belongs to a layer, so every node of the layer gets it. */
 static void share_policy(Import *im, const Node *from) {
   const char *compute = attr_str(from, ATTR_COMPUTE, NULL);
   for (int i = 0; i < im->graph->n_nodes; i++) {

@@ -7,7 +7,7 @@
 
 #define FIELD(name) offsetof(Ampcc__Initializer, name)
 
-/* How the graph says an initialiser: its name there, and the arguments, given here or read from
+/* How an initialiser is written in the graph: its name, and its arguments, given here or read from
  * fields of the message. */
 typedef struct InitRule {
   const char *init;

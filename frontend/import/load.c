@@ -69,7 +69,7 @@ static bool ends_in(const char *path, const char *ending) {
   return n > m && !strcmp(path + n - m, ending);
 }
 
-/* The first word of the text forms; "" for anything else. */
+/* Does the text begin as a graph in text form does, after blanks and comments? */
 static bool starts_like_amp(const char *at) {
   for (;;) {
     at += strspn(at, " \t\r\n");

@@ -10,7 +10,7 @@ static int least(int a, int b, int c) {
   return ab < c ? ab : c;
 }
 
-/* Edits that turn the first n characters of one name into the other. */
+/* How many edits turn the first n_a characters of `a` into the first n_b of `b`. */
 static int distance(const char *a, int n_a, const char *b, int n_b) {
   int row[MAX_NAME + 1];
   if (n_a > MAX_NAME || n_b > MAX_NAME)
@@ -29,7 +29,7 @@ static int distance(const char *a, int n_a, const char *b, int n_b) {
   return row[n_b];
 }
 
-/* The name less its wildcards; true if it had any. */
+/* Copies the name without its wildcards; true if it had any. */
 static bool without_wildcards(const char *name, char *out) {
   int n = 0;
   bool any = false;

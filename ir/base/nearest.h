@@ -1,4 +1,4 @@
-/* Which known name a typing error meant. */
+/* Finds the known names that a mistyped one may stand for. */
 #ifndef AMPCC_IR_BASE_NEAREST_H
 #define AMPCC_IR_BASE_NEAREST_H
 

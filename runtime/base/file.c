@@ -69,15 +69,18 @@ AmprtStatus amprt_gunzip(AmprtBytes *bytes, size_t limit, const char *path, Ampr
     return amprt_fail(error, AMPRT_INPUT, "%s: more than 4 GiB of gzip", path);
   z_stream z = {.next_in = bytes->data, .avail_in = (uInt)bytes->size};
   if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
-    return amprt_fail(error, AMPRT_ENV, "%s: inflateInit2 failed: no memory?", path);
+    return amprt_fail_memory(error, 1 << 16, path);
   AmprtBytes out = {0};
   int code = Z_OK;
+  size_t missing = 0;                         /* bytes that could not be had */
   while (code == Z_OK && out.size <= limit) { /* doubles, so that a small file never costs much */
     size_t room = out.size ? 2 * out.size : 1 << 16;
     room = room > limit + 1 ? limit + 1 : room;
     unsigned char *more = realloc(out.data, room);
-    if (!more)
+    if (!more) {
+      missing = room;
       break;
+    }
     out.data = more;
     z.next_out = out.data + out.size;
     z.avail_out = (uInt)(room - out.size);
@@ -94,6 +97,8 @@ AmprtStatus amprt_gunzip(AmprtBytes *bytes, size_t limit, const char *path, Ampr
     return AMPRT_OK;
   }
   free(out.data);
+  if (missing || code == Z_MEM_ERROR)
+    return amprt_fail_memory(error, missing ? missing : 1 << 16, path);
   return amprt_fail(error, AMPRT_INPUT, "%s: the gzip data is %s; fetch the file again", path,
                     code == Z_STREAM_END && left ? "followed by other bytes"
                     : out.size > limit           ? "larger than it can be"

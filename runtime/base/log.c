@@ -85,7 +85,7 @@ void amprt_say(AmprtLog *log, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
   clear_progress(log);
-  vfprintf(log->out, fmt, args);
+  amprt_vprint(log->out, fmt, args);
   fputc('\n', log->out);
   flush(log);
   va_end(args);
@@ -97,7 +97,7 @@ void amprt_warn(AmprtLog *log, const char *fmt, ...) {
   clear_progress(log);
   flush(log);
   fputs("warning: ", stderr);
-  vfprintf(stderr, fmt, args);
+  amprt_vprint(stderr, fmt, args);
   fputc('\n', stderr);
   va_end(args);
 }

@@ -3,7 +3,9 @@
 #ifndef AMPRT_STATUS_H
 #define AMPRT_STATUS_H
 
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 typedef enum AmprtStatus {
   AMPRT_OK = 0,
@@ -17,8 +19,15 @@ typedef struct AmprtError {
   char text[2048]; /* names the file or the call and the way out; no newline at its end */
 } AmprtError;
 
-/* Fills *error and returns `status`, for `return amprt_fail(...)`. Bytes that could play tricks
- * with a terminal are written as `?`. */
+/* Names and paths come from strangers: bytes that could play tricks with a terminal (control
+ * characters, what turns the direction of writing, what is not UTF-8) become `?`. Newlines stay
+ * where `lines` says that the text has several. */
+void amprt_make_plain(char *text, int lines);
+/* Prints what is plain of a text; everything that the program prints goes through here. */
+void amprt_print(FILE *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void amprt_vprint(FILE *out, const char *fmt, va_list args);
+
+/* Fills *error with a plain line and returns `status`, for `return amprt_fail(...)`. */
 AmprtStatus amprt_fail(AmprtError *error, AmprtStatus status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same for a call that set errno: adds its text. */

@@ -2,7 +2,9 @@
 #include "runtime/core/parts.h"
 #include "runtime/state/init.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 int64_t amprt_count_parameters(const AmprtProgram *program) {
   int64_t n = 0;
@@ -17,24 +19,36 @@ static void print_program(const AmprtProgram *program) {
   for (int i = 0; i < program->n_graphs; i++)
     if (program->graph[i].arena_bytes > arena)
       arena = program->graph[i].arena_bytes;
-  printf("model        %s\nfingerprint  %s\nmade by      %s\ntarget       %s\nprecision    %s\n"
-         "input        %" PRId64 " images of %" PRId64 "x%" PRId64 "x%" PRId64 ", %" PRId64
-         " classes\nparameters   %" PRId64 "\nmemory       %.1f MiB of state, %.1f MiB of arena\n",
-         program->model, program->fingerprint, program->version, program->target, program->dtype,
-         program->batch_size, program->height, program->width, program->channels,
-         program->n_classes, amprt_count_parameters(program),
-         (double)program->state_bytes / (1 << 20), (double)arena / (1 << 20));
+  amprt_print(
+      stdout,
+      "model        %s\nfingerprint  %s\nmade by      %s\ntarget       %s\nprecision    %s\n"
+      "input        %" PRId64 " images of %" PRId64 "x%" PRId64 "x%" PRId64 ", %" PRId64
+      " classes\nparameters   %" PRId64 "\nmemory       %.1f MiB of state, %.1f MiB of arena\n",
+      program->model, program->fingerprint, program->version, program->target, program->dtype,
+      program->batch_size, program->height, program->width, program->channels, program->n_classes,
+      amprt_count_parameters(program), (double)program->state_bytes / (1 << 20),
+      (double)arena / (1 << 20));
   for (int i = 0; i < program->n_graphs; i++)
-    printf("graph        @%s, %d kernels\n", program->graph[i].name, program->graph[i].n_kernels);
+    amprt_print(stdout, "graph        @%s, %d kernels\n", program->graph[i].name,
+                program->graph[i].n_kernels);
 }
 
 /* A text of AmprtProgram; see there. */
 static void print_squeezed(const char *text) {
-  for (; text && *text; text++)
-    if (*text > 0 && *text < ' ' && *text != '\n')
-      printf("%*s", *text, "");
+  char line[1024];
+  size_t n = 0;
+  for (; text && *text; text++) {
+    bool blanks = *text > 0 && *text < ' ' && *text != '\n';
+    if (blanks)
+      n += (size_t)snprintf(line + n, sizeof line - n, "%*s", *text, "");
     else
-      putchar(*text);
+      line[n++] = *text;
+    line[n] = '\0';
+    if (*text == '\n' || !text[1] || n > sizeof line - 40) {
+      amprt_print(stdout, "%s", line);
+      n = 0;
+    }
+  }
 }
 
 static void print_about(const AmprtProgram *program, const AmprtPart *part, int n_parts) {
@@ -45,16 +59,20 @@ static void print_about(const AmprtProgram *program, const AmprtPart *part, int 
     const char *(*describe)(void) = part[i].program->describe;
     if (fits && describe) /* of the part asked last */
       snprintf(why, sizeof why, "%s", describe());
-    printf("%-12s %s\n", n_parts > 1 ? part[i].name : "runs on", fits && !*why ? "runs here" : why);
+    amprt_print(stdout, "%-12s %s\n", n_parts > 1 ? part[i].name : "runs on",
+                fits && !*why ? "runs here" : why);
   }
 }
 
-bool amprt_info(const AmprtProgram *program, const AmprtPart *part, int n_parts,
-                const AmprtOptions *options, const char *name) {
+AmprtStatus amprt_info(const AmprtProgram *program, const AmprtPart *part, int n_parts,
+                       const AmprtOptions *options, const char *name, bool *asked,
+                       AmprtError *error) {
+  *asked = true;
+  errno = 0;
   if (options->help)
     amprt_options_help(program, name, stdout);
   else if (options->version)
-    puts(program->version);
+    amprt_print(stdout, "%s\n", program->version);
   else if (options->about)
     print_about(program, part, n_parts);
   else if (options->print_memory_plan)
@@ -62,6 +80,9 @@ bool amprt_info(const AmprtProgram *program, const AmprtPart *part, int n_parts,
   else if (options->print_precision)
     print_squeezed(program->precision);
   else
-    return false;
-  return true;
+    *asked = false;
+  if (*asked && (fflush(stdout) || ferror(stdout)))
+    return amprt_fail(error, AMPRT_ENV, "cannot write to standard output: %s",
+                      errno ? strerror(errno) : "it is closed");
+  return AMPRT_OK;
 }

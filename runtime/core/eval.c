@@ -61,16 +61,18 @@ static void run_all(AmprtSession *session, const AmprtGraph *graph, AmprtFeed *f
 
 static void report(AmprtSession *session, const AmprtScore *score, double seconds) {
   AmprtText event = {0};
-  char top5[40] = "";
+  char top5[40] = "", when[40] = "";
   if (!isnan(score->accuracy5))
     snprintf(top5, sizeof top5, "  top 5 %.4f", amprt_shown(score->accuracy5));
-  amprt_say(&session->log, "test accuracy %.4f%s  loss %.4f  (%lld images, %.1f s)",
-            amprt_shown(score->accuracy), top5, amprt_shown(score->loss),
+  double epoch = (double)session->progress.examples / (double)session->data.train.n;
+  if (session->progress.examples) /* not of a file of parameters */
+    snprintf(when, sizeof when, "  epoch %.2f", epoch);
+  amprt_say(&session->log, "test accuracy %.4f%s  loss %.4f%s  (%lld images, %.1f s)",
+            amprt_shown(score->accuracy), top5, amprt_shown(score->loss), when,
             (long long)score->examples, seconds);
   amprt_event_begin(&event, "eval");
   amprt_event_integer(&event, "step", session->progress.step);
-  amprt_event_number(&event, "epoch",
-                     (double)session->progress.examples / (double)session->data.train.n);
+  amprt_event_number(&event, "epoch", epoch);
   amprt_event_number(&event, "accuracy", score->accuracy);
   if (!isnan(score->accuracy5))
     amprt_event_number(&event, "accuracy_top_5", score->accuracy5);

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 const AmprtGraph *amprt_graph_find(const AmprtProgram *program, const char *name) {
   for (int i = 0; i < program->n_graphs; i++)
@@ -195,6 +197,22 @@ static AmprtStatus open_target(AmprtMachine *machine, const AmprtOptions *option
   return AMPRT_OK;
 }
 
+/* Libraries crash or abort where memory ends: oneDNN as it writes code, libgomp as it starts
+ * threads, libgcc as a thread ends. So what they may take is asked for here, once, where its lack
+ * can be said: 64 MiB, and the stack of every thread. */
+static AmprtStatus check_room(const AmprtOptions *options, AmprtError *error) {
+  long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  size_t threads =
+      (size_t)(options->threads ? options->threads : processors) + (size_t)options->data_threads;
+  size_t size = (64 + 8 * threads) << 20;
+  void *room =
+      mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED)
+    return amprt_fail_memory(error, size, "the libraries and their threads");
+  munmap(room, size);
+  return AMPRT_OK;
+}
+
 AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *program,
                                const AmprtOptions *options, AmprtError *error) {
   bool mirror = program->device != NULL;
@@ -206,6 +224,8 @@ AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *progra
     status = make_block(&machine->run.arena, arena_bytes(program), mirror, "the arena", error);
   if (!status && options->profile)
     status = make_profile(machine, error);
+  if (!status && program->open)
+    status = check_room(options, error);
   return status ? status : open_target(machine, options, error);
 }
 

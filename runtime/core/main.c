@@ -317,7 +317,7 @@ int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const ch
   }
   free(session);
   if (status)
-    fprintf(stderr, "%s: error: %s\n", name, error.text);
+    amprt_print(stderr, "%s: error: %s\n", name, error.text);
   sigaction(SIGPIPE, &before, NULL);
   return status ? (int)status : stopped ? 128 + stopped : 0;
 }

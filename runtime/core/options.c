@@ -380,12 +380,12 @@ static const char *default_of(const AmprtProgram *program, const AmprtOption *op
 }
 
 void amprt_options_help(const AmprtProgram *program, const char *argv0, FILE *out) {
-  fprintf(out, "usage: %s [flags]\n\nTrains %s (%s, batch %lld, target %s).\n", argv0,
-          program->model, program->dtype, (long long)program->batch_size, program->target);
+  amprt_print(out, "usage: %s [flags]\n\nTrains %s (%s, batch %lld, target %s).\n", argv0,
+              program->model, program->dtype, (long long)program->batch_size, program->target);
   for (int i = 0; i < amprt_n_options; i++) {
     const AmprtOption *option = &amprt_option[i];
     if (option->group) {
-      fprintf(out, "\n%s:\n", option->group);
+      amprt_print(out, "\n%s:\n", option->group);
       continue;
     }
     char left[64], letter[] = {'-', option->letter, ',', ' ', '\0'};
@@ -396,7 +396,7 @@ void amprt_options_help(const AmprtProgram *program, const char *argv0, FILE *ou
     char words[256] = "";
     if (field && field->takes.words)
       list_words(field->takes.words, words, sizeof words);
-    fprintf(out, "  %-30s %s%s%s%s%s%s\n", left, option->help, *words ? ": " : "", words,
-            *otherwise ? " [" : "", otherwise, *otherwise ? "]" : "");
+    amprt_print(out, "  %-30s %s%s%s%s%s%s\n", left, option->help, *words ? ": " : "", words,
+                *otherwise ? " [" : "", otherwise, *otherwise ? "]" : "");
   }
 }

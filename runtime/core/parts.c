@@ -2,7 +2,6 @@
 
 #include "runtime/base/json.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,13 +58,13 @@ static AmprtStatus fail_name(const AmprtPart *part, int n_parts, const char *dev
 static void tell(const Choice *choice, const char *name) {
   for (const char *line = choice->why.data; line && *line;) {
     int n = (int)strcspn(line, "\n");
-    fprintf(stderr, "%s: not %.*s\n", name, n, line);
+    amprt_print(stderr, "%s: not %.*s\n", name, n, line);
     line += n + 1;
   }
   const AmprtProgram *program = choice->part->program;
   bool describes = program->device && program->describe;
-  fprintf(stderr, "%s: device %s%s%s\n", name, choice->part->name, describes ? ": " : "",
-          describes ? program->describe() : "");
+  amprt_print(stderr, "%s: device %s%s%s\n", name, choice->part->name, describes ? ": " : "",
+              describes ? program->describe() : "");
 }
 
 static AmprtStatus fail_all(const Choice *choice, AmprtError *error) {
@@ -82,17 +81,18 @@ static AmprtStatus fail_all(const Choice *choice, AmprtError *error) {
 }
 
 static AmprtStatus run(const AmprtPart *part, int n_parts, const AmprtOptions *options,
-                       const char *name, int *exit_status, AmprtError *error) {
+                       const char *name, bool told, int *exit_status, AmprtError *error) {
   const AmprtPart *end = part + n_parts, *first = next_named(part, end, options->device);
   Choice choice = {0};
   AmprtStatus status = AMPRT_OK;
   if (first == end)
     return fail_name(part, n_parts, options->device, error);
-  if (amprt_info(first->program, part, n_parts, options, name)) /* needs no machine that fits */
-    return fflush(stdout) == 0 && !ferror(stdout)
-               ? AMPRT_OK
-               : amprt_fail(error, AMPRT_ENV, "cannot write to standard output: %s",
-                            strerror(errno));
+  bool asked; /* for what needs no machine that fits */
+  status = amprt_info(first->program, part, n_parts, options, name, &asked, error);
+  if (asked && !told && !status)
+    status = amprt_fail(error, AMPRT_ENV, "standard output is closed");
+  if (asked)
+    return status;
   choose(&choice, part, end, options->device);
   if (!choice.part)
     status = fail_all(&choice, error);
@@ -105,12 +105,15 @@ static AmprtStatus run(const AmprtPart *part, int n_parts, const AmprtOptions *o
 }
 
 /* A program may be started with descriptors 0 to 2 closed. The next file that it opens would then
- * be its standard output, and progress lines would be written into it. */
-static void open_standard_files(void) {
+ * be its standard output, and progress lines would be written into it. False if standard output was
+ * closed: a training does without, --help does not. */
+static bool open_standard_files(void) {
+  bool told = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   while (fcntl(STDERR_FILENO, F_GETFD) < 0 || fcntl(STDOUT_FILENO, F_GETFD) < 0 ||
          fcntl(STDIN_FILENO, F_GETFD) < 0)
     if (open("/dev/null", O_RDWR) < 0 && open("/", O_RDONLY) < 0)
-      return;
+      break;
+  return told;
 }
 
 int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
@@ -119,11 +122,11 @@ int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
   AmprtOptions options;
   AmprtError error = {0};
   int exit_status = 0;
-  open_standard_files();
+  bool told = open_standard_files();
   AmprtStatus status = amprt_options_parse(&options, part->program, argc, argv, &error);
   if (!status)
-    status = run(part, n_parts, &options, name, &exit_status, &error);
+    status = run(part, n_parts, &options, name, told, &exit_status, &error);
   if (status)
-    fprintf(stderr, "%s: error: %s\n", name, error.text);
+    amprt_print(stderr, "%s: error: %s\n", name, error.text);
   return status ? (int)status : exit_status;
 }

@@ -10,8 +10,10 @@ int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const ch
 
 /* about.c */
 int64_t amprt_count_parameters(const AmprtProgram *program);
-/* Prints what --help, --about and the like ask for of `program`; false if nothing was asked. */
-bool amprt_info(const AmprtProgram *program, const AmprtPart *part, int n_parts,
-                const AmprtOptions *options, const char *name);
+/* Prints what --help, --about and the like ask for of `program` to standard output. *asked: whether
+ * anything was. */
+AmprtStatus amprt_info(const AmprtProgram *program, const AmprtPart *part, int n_parts,
+                       const AmprtOptions *options, const char *name, bool *asked,
+                       AmprtError *error);
 
 #endif

@@ -36,9 +36,9 @@ static int merge_layers(Row *row, int n) {
 static void print_rows(Row *row, int n, double total, int64_t runs, FILE *out) {
   qsort(row, (size_t)n, sizeof *row, by_seconds);
   for (int i = 0; i < n; i++)
-    fprintf(out, "%9.3f s %5.1f %% %9.3f ms  %-28s %s\n", row[i].seconds,
-            100 * row[i].seconds / total, 1e3 * row[i].seconds / (double)runs, row[i].name,
-            row[i].layer);
+    amprt_print(out, "%9.3f s %5.1f %% %9.3f ms  %-28s %s\n", row[i].seconds,
+                100 * row[i].seconds / total, 1e3 * row[i].seconds / (double)runs, row[i].name,
+                row[i].layer);
 }
 
 static void print_graph(const AmprtGraph *graph, const double *seconds, int64_t runs, Row *row,
@@ -50,10 +50,10 @@ static void print_graph(const AmprtGraph *graph, const double *seconds, int64_t 
     row[i] = (Row){graph->kernel[i].name, layer && *layer ? layer : "-", seconds[i]};
     total += seconds[i];
   }
-  fprintf(out, "\n@%s: %lld runs, %.3f s; seconds, share, per run, kernel, layer\n", graph->name,
-          (long long)runs, total);
+  amprt_print(out, "\n@%s: %lld runs, %.3f s; seconds, share, per run, kernel, layer\n",
+              graph->name, (long long)runs, total);
   print_rows(row, n, total, runs, out);
-  fprintf(out, "\n@%s by layer\n", graph->name);
+  amprt_print(out, "\n@%s by layer\n", graph->name);
   n = merge_layers(row, n);
   print_rows(row, n, total, runs, out);
 }

@@ -111,7 +111,10 @@ static AmprtStatus start(AmprtFeed *feed, AmprtError *error) {
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (!feed->n_threads) /* one is enough */
-    return amprt_fail(error, AMPRT_ENV, "pthread_create failed: %s", strerror(failed));
+    return amprt_fail(error, AMPRT_ENV,
+                      "no thread that prepares batches can be started: %s (memory, or the number "
+                      "of threads, is limited)",
+                      strerror(failed));
   return AMPRT_OK;
 }
 

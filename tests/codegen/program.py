@@ -2,7 +2,7 @@
 """What ampcc writes as a program: tests/codegen/program.py AMPCC RESOURCES CASE
 
 CASE names one of the functions below. RESOURCES is the folder of libamprt.a and amprt.h."""
-import json, os, pathlib, re, shutil, subprocess, sys, tempfile
+import json, os, pathlib, re, resource, shutil, subprocess, sys, tempfile
 
 ampcc, resources, case = [os.path.abspath(a) for a in sys.argv[1:3]] + sys.argv[3:]
 ALLOWED = {"libc.so.6", "libm.so.6", "libgomp.so.1", "libdnnl.so.2", "libdnnl.so.3", "libz.so.1"}
@@ -228,6 +228,26 @@ def values(folder):
     first = int(re.search(r"first_update_train = (\d+)", text).group(1))
     updates = [int(k) for k in re.findall(r"update %(?!m,|v,)\S+ .*kernel=(\d+)", plan)]
     assert first == min(updates), (first, updates)
+
+
+def low_memory(folder):
+    """Whatever memory a program gets, it trains or says how much is missing: libraries never crash for lack of it."""
+    out = folder / "train"
+    program(model(folder), out)
+    if b"__asan_" in out.read_bytes():
+        return  # it needs terabytes of addresses
+    flags = ["--use-synthetic-data", "--max-train-steps=1", "--model-dir=", "--threads=2", "--data-threads=1"]
+    ended = []
+    for mib in range(48, 240, 8):
+        done = subprocess.run([out, *flags], capture_output=True, text=True, timeout=300,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20)))
+        if done.returncode == 127:
+            continue  # not even its libraries can be loaded
+        if done.returncode not in (0, 3) or (done.returncode == 3 and not re.search(r"no memory for .*MiB", done.stderr)):
+            sys.exit(f"{mib} MiB: status {done.returncode}\n{done.stderr}")
+        ended.append(done.returncode)
+    if not {0, 3} <= set(ended):
+        sys.exit(f"nothing was tried: {ended}")
 
 
 with tempfile.TemporaryDirectory() as name:

@@ -2,9 +2,11 @@
 cannot be written) never costs its results.
 
 Each function is one case; `run` ends a program that hangs."""
+import gzip
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -168,8 +170,47 @@ def read_only_folder():
     os.chmod(folder, 0o755)
 
 
+def printed_or_told():
+    """What is asked for and cannot be printed is an error."""
+    for flag in "--help", "--about", "--version", "--print-memory-plan", "--print-precision":
+        with open("/dev/full", "w") as full:
+            err = run(flag, stdout=full, status=3)[1]
+        assert "cannot write to standard output: No space left" in err, err
+        done = subprocess.run(["sh", "-c", '"$0" "$1" >&-', toy, flag], capture_output=True, text=True)
+        assert done.returncode == 3 and "standard output is closed" in done.stderr, done
+
+
+def plain_text():
+    """Names and paths do not reach the terminal as they are."""
+    red = scratch / "\x1b[31mred\u009b2J\u202e"
+    red.symlink_to(os.path.abspath(toy))
+    for flags in (["--help"], ["--dataset=\x1b[2J"], ["--dtype=\x1b[2J"], ["\x1b[2J\n"], [f"--data-dir={red}"],
+                  [DATA, f"--model-dir={red}m", "--max-train-steps=2"], [DATA, f"--model-dir={red}m", "--resume", "--max-train-steps=3"]):
+        done = subprocess.run([str(red), *flags], capture_output=True, text=True)
+        text = done.stdout + done.stderr
+        assert "?[31mred" in text or "?[2J" in text or DATA in flags, text
+        assert not set(text) & set("\x1b\u009b\u202e"), repr(text)
+
+
+def low_memory():
+    """Too little memory is said, with a size, status 3; never `damaged`, never a crash."""
+    packed = scratch / "packed"
+    packed.mkdir()
+    for name, head, item in (("images-idx3", b"\0\0\x08\x03%b\0\0\0\x08\0\0\0\x08", 64), ("labels-idx1", b"\0\0\x08\x01%b", 1)):
+        for part, n in ("train", 400000), ("t10k", 8):
+            with gzip.open(packed / f"{part}-{name}-ubyte.gz", "wb", 1) as file:
+                file.write(head % n.to_bytes(4, "big") + bytes(n * item))
+    for mib in 8, 12, 16, 24, 32:
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+        if subprocess.run([toy, "--version"], preexec_fn=limit, capture_output=True).returncode:
+            continue  # a sanitizer needs more for itself
+        done = subprocess.run([toy, f"--data-dir={packed}", "--model-dir=", "--max-train-steps=1"], preexec_fn=limit, capture_output=True, text=True)
+        assert done.returncode == 3 and "no memory for " in done.stderr and "MiB)" in done.stderr, (mib, done)
+
+
 subprocess.run([toy, "--write-data", str(scratch)], check=True)
-for case in signals_save, nohup, broken_pipe, tee, closed_descriptors, no_regular_file, full_stdout, log_to_stdout, read_only_folder:
+for case in printed_or_told, plain_text, low_memory, signals_save, nohup, broken_pipe, tee, closed_descriptors, no_regular_file, full_stdout, log_to_stdout, read_only_folder:
     try:
         case()
     except AssertionError as failure:

@@ -18,6 +18,8 @@ static void test_train(void **state) {
   (void)state;
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --log-every=10");
   assert_said("test accuracy 1.0000");
+  assert_said("  epoch 1.02  (50 images");
+  assert_said("  epoch 4.02  (50 images");
   assert_said("(50 images");
   assert_said("scale ");
   assert_int_equal(count_log("m/log.jsonl", "\"event\":\"eval\""), 4);
@@ -277,7 +279,7 @@ static void test_log(void **state) {
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume --log-file=/dev/full");
   assert_said("warning: /dev/full: cannot write the log");
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/q -q --max-train-steps=200 --train-epochs=1");
-  assert_null(strstr(caught, "epoch"));
+  assert_null(strstr(caught, "img/s"));
 }
 
 static void test_target_fails(void **state) {

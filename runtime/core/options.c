@@ -333,7 +333,8 @@ static AmprtStatus check_ranges(const AmprtOptions *o, AmprtError *error) {
       {o->synthetic_examples >= 0, "--synthetic-examples must not be negative"},
       {o->data_threads >= 0 && o->data_threads <= 64, "--data-threads must be from 0 to 64"},
       {o->threads >= 0 && o->threads <= 4096, "--threads must be from 0 to 4096"},
-      {o->recompute_bn_stats >= 0, "--recompute-bn-stats must not be negative"},
+      {o->recompute_bn_stats >= 0 && o->recompute_bn_stats <= 100000, /* no signal ends that loop */
+       "--recompute-bn-stats must be from 0 to 100000"},
       {o->checkpoint_every >= 0, "--checkpoint-every must not be negative"},
       {o->keep_checkpoints >= 0, "--keep-checkpoints must not be negative"},
       {o->max_skipped_steps >= 0, "--max-skipped-steps must not be negative"},

@@ -62,6 +62,7 @@ static void test_wrong(void **state) {
       {"--lr-boundaries=1,", "numbers with commas"},
       {"--epochs-between-evals=0", "must be larger than 0"},
       {"--train-epochs=nan", "takes a number from 0 to 1000000, not `nan`"},
+      {"--recompute-bn-stats=100001", "must be from 0 to 100000"},
       {"--augment-flip=2", "takes a whole number from 0 to 1, not `2`"},
       {"--augment-pad=4097", "takes a whole number from 0 to 4096, not `4097`"},
       {"--lr-schedule=linear", "takes constant, piecewise or cosine, not `linear`"},

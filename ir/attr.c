@@ -4,10 +4,10 @@
 #include <string.h>
 
 const AttrInfo attr_info[ATTR_END] = {
-#define WHERE_OP                    false, false
-#define WHERE_ANY                   true, false
-#define WHERE_NOTE                  true, true
-#define ATTR(id, text, kind, where) [ATTR_##id] = {text, ATTR_##kind, WHERE_##where},
+#define WHERE_OP                           false, false
+#define WHERE_ANY                          true, false
+#define WHERE_NOTE                         true, true
+#define ATTR(id, text, kind, where, words) [ATTR_##id] = {text, ATTR_##kind, WHERE_##where, words},
 #include "ir/attrs.def"
 };
 

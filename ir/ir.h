@@ -36,7 +36,7 @@ typedef enum OpKind {
 } OpKind;
 
 typedef enum AttrKey {
-#define ATTR(id, text, kind, where) ATTR_##id,
+#define ATTR(id, text, kind, where, words) ATTR_##id,
 #include "ir/attrs.def"
   ATTR_END
 } AttrKey;
@@ -177,8 +177,9 @@ extern const char *const layout_name[LAYOUT_COUNT];
 typedef struct AttrInfo {
   const char *text;
   AttrKind kind;
-  bool any;  /* legal on every op                                           */
-  bool note; /* says why, not what: ops that differ in it alone are the same */
+  bool any;          /* legal on every op                                           */
+  bool note;         /* says why, not what: ops that differ in it alone are the same */
+  const char *words; /* a comma list of what a string may be; NULL: anything */
 } AttrInfo;
 extern const AttrInfo attr_info[ATTR_END];
 

@@ -1,5 +1,6 @@
 /* The invariants that every pass may rely on and must leave true, and what is legal in which
  * stage. For parsed text a failure is the user's; after a pass it is our bug. */
+#include "ir/base/list.h"
 #include "ir/base/text.h"
 #include "ir/ir.h"
 #include "ir/names.h"
@@ -54,6 +55,12 @@ static bool check_attrs(const Node *node, Diag *diag) {
   bool ok = true;
   for (int i = 0; i < node->n_attrs; i++) {
     AttrKey key = node->attr[i].key;
+    const char *words = attr_info[key].words;
+    if (words && !list_has(words, node->attr[i].s)) {
+      diag_error(diag, node->loc, DIAG_BAD_ATTR, "`%s` of `%s` is none of: %s", attr_info[key].text,
+                 info->name, words);
+      ok = false;
+    }
     if (attr_info[key].any || info->attrs >> key & 1)
       continue;
     diag_error(diag, node->loc, DIAG_UNKNOWN_ATTR, "`%s` has no attribute `%s`", info->name,

@@ -109,7 +109,15 @@ static double attr_number(const Node *node, const char *name) {
   return attr_info[key].kind == ATTR_INT ? (double)attr->i : attr->f;
 }
 
-/* A name after '#'; advances past it. */
+/* The word of a string attribute; where it is left out, the first of attrs.def. */
+static const char *attr_word(Arena *arena, const Node *node, const char *name) {
+  int key = attr_lookup(name);
+  CHECK(key >= 0 && attr_info[key].words, "point.def: there is no word %s", name);
+  const char *words = attr_info[key].words;
+  return attr_str(node, (AttrKey)key, arena_strdup(arena, words, strcspn(words, ",")));
+}
+
+/* A name after '#' or '@'; advances past it. */
 static const char *scan_attr(Arena *arena, const char **at) {
   const char *from = *at;
   while (isalnum((unsigned char)**at) || **at == '_')
@@ -125,6 +133,8 @@ static void write_statement(LoopPlan *plan, LoopSpelling *spelling, Text *to, co
       text_add(to, operand_name(plan, spelling, node, *s++ - '0'));
     else if (mark == '^')
       text_add(to, result_name(plan, node, *s++ - '0'));
+    else if (mark == '@')
+      text_add(to, attr_word(plan->arena, node, scan_attr(plan->arena, &s)));
     else if (mark == '#')
       text_format(to, "f[%d]", loop_number(plan, attr_number(node, scan_attr(plan->arena, &s))));
     else

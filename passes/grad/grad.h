@@ -12,6 +12,9 @@ typedef void GradFn(Grad *grad, Node *node, Value *dy);
 #define OP(id, name, lo, hi, rlo, rhi, shape, eval, rule, ...) GradFn grad_##rule;
 #include "ir/ops.def"
 
+/* grad_point.c: rules for any op that has a partner NAME_grad, used or not */
+GradFn grad_by_result, grad_by_operand;
+
 /* autodiff.c */
 /* Does a parameter stand behind operand `arg`? If not, its gradient is not computed. */
 bool grad_wants(const Grad *grad, const Node *node, int arg);

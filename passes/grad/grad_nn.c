@@ -56,10 +56,6 @@ void grad_batch_norm(Grad *grad, Node *node, Value *dy) {
     grad_send(grad, node, i, made->result[i]);
 }
 
-void grad_softmax(Grad *grad, Node *node, Value *dy) {
-  grad_send(grad, node, 0, grad_op2(grad, node, 0, OP_SOFTMAX_GRAD, dy, node->result[0]));
-}
-
 void grad_xent(Grad *grad, Node *node, Value *dy) {
   Value *args[] = {node->arg[0], node->arg[1], dy};
   grad_send(grad, node, 0, grad_op(grad, node, 0, OP_SOFTMAX_XENT_GRAD, 3, args));

@@ -66,17 +66,23 @@ void grad_sqrt(Grad *grad, Node *node, Value *dy) {
   grad_send(grad, node, 0, grad_op2(grad, node, 0, OP_MUL, twice, half));
 }
 
-void grad_tanh(Grad *grad, Node *node, Value *dy) {
-  grad_send(grad, node, 0, grad_op2(grad, node, 0, OP_TANH_GRAD, dy, node->result[0]));
+/* dx = NAME_grad(dy, what): for ops that have such a partner. */
+static void send_partner(Grad *grad, Node *node, Value *dy, Value *what) {
+  char name[64];
+  snprintf(name, sizeof name, "%s_grad", op_info[node->op].name);
+  int op = op_lookup(name);
+  CHECK(op >= 0, "there is no op %s", name);
+  grad_send(grad, node, 0, grad_op2(grad, node, 0, (OpKind)op, dy, what));
 }
 
-void grad_sigmoid(Grad *grad, Node *node, Value *dy) {
-  grad_send(grad, node, 0, grad_op2(grad, node, 0, OP_SIGMOID_GRAD, dy, node->result[0]));
+/* By the result, not the operand, where that is enough: the operand need not outlive the forward
+ * pass. */
+void grad_by_result(Grad *grad, Node *node, Value *dy) {
+  send_partner(grad, node, dy, node->result[0]);
 }
 
-/* By the result, not the operand: the operand need not outlive the forward pass. */
-void grad_relu(Grad *grad, Node *node, Value *dy) {
-  grad_send(grad, node, 0, grad_op2(grad, node, 0, OP_RELU_GRAD, dy, node->result[0]));
+void grad_by_operand(Grad *grad, Node *node, Value *dy) {
+  send_partner(grad, node, dy, node->arg[0]);
 }
 
 void grad_identity(Grad *grad, Node *node, Value *dy) {

@@ -1,9 +1,12 @@
-/* Every op of ops.def has rows in cases.def and, but for optimizers, which optimizers.c asks all
- * alike, a file tests/ops/OP.amp; every row is legal IR at every dtype, with the results that it
- * names. */
+/* Every op of ops.def has rows in cases.def; every row is legal IR at every dtype, with the results
+ * that it names, and is refused with an unknown word for an attribute that has words. Every shape
+ * rule has a file tests/ops/OP.amp of what it refuses, of one of its ops; but for optimizers, which
+ * optimizers.c asks all alike. */
 #include "ir/opt.h"
 #include "tests/ops/cases.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const DType dtypes[] = {DT_F32, DT_F16, DT_BF16};
@@ -15,25 +18,65 @@ static bool parses(const Case *row, DType dtype) {
   return ok;
 }
 
+/* Is the row refused, for its word, if an attribute of its op that takes words has another one? */
+static bool refuses_words(const Case *row) {
+  bool ok = true;
+  for (int key = 0; key < ATTR_END && row->results; key++) {
+    if (!attr_info[key].words || !(op_info[row->op].attrs >> key & 1))
+      continue;
+    Arena *arena = arena_new();
+    Case other = *row;
+    char *text = NULL, *said = NULL;
+    size_t size;
+    other.text = arena_printf(arena, "%s=\"mauve\"", attr_info[key].text);
+    FILE *out = open_memstream(&text, &size);
+    fprintf(out, "graph @train stage train {\n");
+    case_print((CaseAt){&other, DT_F32, "c."}, false, out);
+    fprintf(out, "}\n");
+    fclose(out);
+    out = open_memstream(&said, &size);
+    Diag diag = {.out = out, .source = text};
+    ok &= !module_parse(arena, "words", text, &diag);
+    fclose(out);
+    ok &= strstr(said, "is none of: ") != NULL;
+    free(text);
+    free(said);
+    arena_free(arena);
+  }
+  if (!ok)
+    printf("FAIL `%s` takes any word\n", op_info[row->op].name);
+  return ok;
+}
+
+/* Has an op with the same shape rule a file of what it refuses? */
+static bool has_file(const char *folder, OpKind op) {
+  for (int other = 0; other < OP_COUNT; other++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.amp", folder, op_info[other].name);
+    if (op_info[other].shape == op_info[op].shape && access(path, R_OK) == 0)
+      return true;
+  }
+  return opt_op(op) != NULL;
+}
+
 int main(int argc, char **argv) {
   CHECK(argc == 2, "usage: shapes FOLDER");
   bool seen[OP_COUNT] = {false};
   int failed = 0;
   for (int i = 0; i < n_ops_cases; i++) {
     seen[ops_case[i].op] = true;
+    failed += !refuses_words(&ops_case[i]);
     for (size_t d = 0; d < (case_has_dtypes(&ops_case[i]) ? sizeof dtypes / sizeof *dtypes : 1);
          d++)
       failed += !parses(&ops_case[i], dtypes[d]);
   }
   for (int op = 0; op < OP_COUNT; op++) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s.amp", argv[1], op_info[op].name);
     if (!seen[op])
       printf("FAIL `%s` has no row in cases.def\n", op_info[op].name);
-    bool lacks_file = !opt_op((OpKind)op) && access(path, R_OK) != 0;
-    if (lacks_file)
-      printf("FAIL `%s` has no file %s\n", op_info[op].name, path);
-    failed += !seen[op] + lacks_file;
+    bool covered = has_file(argv[1], (OpKind)op);
+    if (!covered)
+      printf("FAIL no file says what the shape rule of `%s` refuses\n", op_info[op].name);
+    failed += !seen[op] + !covered;
   }
   printf("%d rows, %d failures\n", n_ops_cases, failed);
   return failed != 0;

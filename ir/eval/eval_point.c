@@ -43,6 +43,32 @@ BINARY(tanh_grad, x *(1 - y * y))
 BINARY(sigmoid_grad, x *y *(1 - y))
 /* clang-format on */
 
+/* x times the normal distribution function, or its approximation by tanh; and the derivative. Far
+ * below 0 no 1 meets almost -1: erfc, and the logistic function of twice tanh's operand. */
+static double gelu(const Node *node, double x, double dy, bool gradient) {
+  double p, slope;
+  if (strcmp(attr_str(node, ATTR_FORM, "erf"), "erf") == 0) {
+    p = 0.5 * erfc(-x * sqrt(0.5));
+    slope = exp(-0.5 * x * x) * (0.5 * M_2_SQRTPI * M_SQRT1_2);
+  } else {
+    double c = M_2_SQRTPI * M_SQRT2, u = c * (x + 0.044715 * x * x * x);
+    p = u < 0 ? exp(u) / (1 + exp(u)) : 1 / (1 + exp(-u));
+    slope = exp(-fabs(u)) / ((1 + exp(-fabs(u))) * (1 + exp(-fabs(u))));
+    slope = slope == 0 ? 0 : slope * c * (1 + 3 * 0.044715 * x * x);
+  }
+  return gradient ? dy * (p + (slope == 0 ? 0 : x * slope)) : x * p;
+}
+
+void eval_gelu(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  for (int64_t i = 0, n = type_count(r->type); i < n; i++)
+    r->v[i] = gelu(node, a[0].v[i], 1, false);
+}
+
+void eval_gelu_grad(const Node *node, const EvalTensor *a, EvalTensor *r) {
+  for (int64_t i = 0, n = type_count(r->type); i < n; i++)
+    r->v[i] = gelu(node, a[1].v[i], a[0].v[i], true);
+}
+
 void eval_const(const Node *node, const EvalTensor *a, EvalTensor *r) {
   (void)a;
   const Attr *data = attr_find(node, ATTR_DATA);

@@ -1,14 +1,14 @@
-/* What a target is to code generation, beside the Target that passes ask: how the kernels of its
- * part become text, and how that text becomes objects. emit_c.c and build.c know targets through
- * this table only. */
+/* A target as the code generator sees it: how the kernels of its part of a program become text, and
+ * how that text becomes objects. (Passes ask another table about a target: Target in
+ * passes/target.h.) The emitters and build.c know targets through this table only. */
 #ifndef AMPCC_CODEGEN_BACKEND_H
 #define AMPCC_CODEGEN_BACKEND_H
 
 #include "codegen/program/emit.h"
 
-/* One object of a part: the part's text, compiled with these. */
+/* One object file of a part: the text of the part, compiled with these arguments. */
 typedef struct Unit {
-  const char *name; /* of the object, without its ending */
+  const char *name; /* of the object file, without its ending */
   const char *level, *march, *define;
 } Unit;
 
@@ -17,42 +17,43 @@ enum { MAX_UNITS = 3 };
 struct Backend {
   const Target *target;
   const char *ident; /* the part is `amp_part_IDENT` */
-  const char *whole; /* macros for a text that is compiled as a program of its own */
+  const char *whole; /* macros that are defined where a text is compiled as a program of its own */
 
-  /* The kernels of code->graph: their functions and tables go to program->emit, code->call and the
-   * figures are filled. */
+  /* Writes the functions and tables of the graph's kernels to program->emit, and fills code->call
+   * and the figures of the part. */
   void (*emit_graph)(ProgramCode *program, GraphCode *code);
-  /* In front of all: what functions and tables use. */
+  /* Writes what stands in front of all functions and tables because they use it. */
   void (*emit_head)(FILE *out);
-  /* The text of the functions with their types, and what names them: in the part's C text `out`, or
-   * in the text `kernels` that compile_kernels is for. */
+  /* Writes the functions, their types and the table that names them: to the C text of the part
+   * `out`, or to the text `kernels` that compile_kernels compiles. */
   void (*emit_functions)(const ProgramCode *program, const char *types, const char *functions,
                          FILE *out, FILE *kernels);
-  /* After the tables of all kernels: what `fields` and emit_fits name. */
+  /* Writes what `fields` and emit_fits refer to; it stands behind the tables of all kernels. */
   void (*emit_hooks)(const ProgramCode *program, FILE *out);
-  const char *fields; /* of AmprtProgram */
-  /* static int fits(char *why, size_t size): AmprtPart.fits */
+  const char *fields; /* further fields of AmprtProgram */
+  /* Writes the function `static int fits(char *why, size_t size)`, which is AmprtPart.fits. */
   void (*emit_fits)(const ProgramCode *program, FILE *out);
 
-  /* The part's objects, that of the tables last. Their number, 0 after one line on stderr. */
+  /* Lists the object files of the part, that of the tables last. Returns their number, or 0 after
+   * one line on stderr. */
   int (*units)(const Backend *backend, Arena *arena, const CodegenOptions *options,
                Unit unit[MAX_UNITS]);
   /* What the program is linked with beside libamprt: files of the resource folder, which have no
    * slash and end in .a, and arguments of the linker. Ends in NULL. */
   const char *const *libraries;
 
-  /* For targets whose functions are a text of their own; NULL for others. Compiles it to machine
-   * code, in the file `code`, and writes it as C to the file `image`. Runs in a process of its own;
-   * false after one line on stderr. */
+  /* For targets whose functions are a text of their own; NULL for the others. Compiles the text to
+   * machine code in the file `code`, and writes that as a C array to the file `image`. It is called
+   * in a process of its own. Returns false after one line on stderr. */
   bool (*compile_kernels)(const Backend *backend, const char *text, const char *code,
                           const char *image);
-  /* Is that machine code what the launches need? False after one line on stderr. */
+  /* Can that machine code run all launches of the part? Returns false after one line on stderr. */
   bool (*check_kernels)(const Backend *backend, const char *code, PartFigures *figures);
-  /* The machine code itself, or (TEXT_C) as C. */
+  /* Compiles the text and writes the machine code, or with TEXT_C the C array of it. */
   bool (*write_kernels)(const Backend *backend, const char *text, TextForm form,
                         PartFigures *figures, FILE *out);
-  /* What the passes found that the target cannot run; NULL: nothing, ever. Returns an exit status.
-   */
+  /* Reports what the passes found that the target cannot run, and returns an exit status. NULL if
+   * there can be nothing to report. */
   int (*report)(const Backend *backend, Diag *diag);
 };
 

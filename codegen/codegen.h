@@ -1,4 +1,4 @@
-/* Graph -> program. The module must be in stage PLANNED. */
+/* Code generation: from a module in stage PLANNED to a program. */
 #ifndef AMPCC_CODEGEN_CODEGEN_H
 #define AMPCC_CODEGEN_CODEGEN_H
 
@@ -21,7 +21,7 @@ typedef struct Backend Backend;
 extern const Target target_cpu;   /* codegen/cpu/target.c */
 extern const Backend backend_cpu; /* codegen/cpu/backend.c */
 
-/* What a part consists of; filled while it is made. */
+/* What a part of a program consists of, for reports. Filled while the part is made. */
 typedef struct PartFigures {
   int launches, functions, plans, products; /* CUDA: kernels a step, their texts, libraries' */
   int spills;                               /* functions that keep registers in memory */
@@ -29,7 +29,7 @@ typedef struct PartFigures {
   double seconds; /* of processor time */
 } PartFigures;
 
-/* What a program holds for one target. */
+/* The part of a program that is for one target. */
 typedef struct ProgramPart {
   const Module *module; /* stage PLANNED, for the backend's target */
   const Backend *backend;
@@ -50,13 +50,13 @@ extern const bool codegen_has_cuda; /* false: backend_cuda always gives NULL */
 const Backend *backend_cuda(Arena *arena, const struct Device *device, const CudaOptions *options,
                             const char **error);
 const Target *backend_target(const Backend *backend);
-/* Reports what the backend's target cannot run, found out by the passes. An exit status. */
+/* Reports what the passes found that the target cannot run. Returns an exit status. */
 int backend_report(const Backend *backend, Diag *diag);
 
 /* codegen/cpu/target.c: CPUs that have AVX2, by the names that -march takes; ends in NULL. */
 extern const char *const cpu_names[];
 
-/* check.c: reports (E402) what the target cannot run; before the pipeline. */
+/* check.c: reports what the target cannot run (E402), before any pass runs. */
 bool codegen_check(const Module *module, Diag *diag);
 /* emit_c.c: the program of one part as one C text (deterministic: no paths, no times), and the text
  * of the kernels where the target has a compiler of its own (NULL: not wanted). */

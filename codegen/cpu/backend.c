@@ -1,5 +1,5 @@
-/* The CPU's part: functions compiled once per instruction set, tables compiled once for any x86-64,
- * and the choice between the sets where the program runs. */
+/* The CPU's part of a program: functions, compiled once for each instruction set; tables, compiled
+ * once for any x86-64; and the choice between the instruction sets where the program runs. */
 #include "codegen/backend.h"
 
 #include "codegen/cpu/cpu.h"

@@ -9,16 +9,16 @@
 
 #include "codegen/loop/emitter.h"
 
-/* loop.c and friends: kernels without a main op (POINT, VECTOR, CHANNEL, ROW, REDUCE, OPT, UPDATE)
- */
+/* loop.c and codegen/loop: kernels without a main op, that is of POINT, VECTOR, CHANNEL, ROW,
+ * REDUCE, OPT and UPDATE nodes. */
 void cpu_emit_loop(Emitter *emit, const Kernel *kernel, KernelCall *call);
 int64_t cpu_loop_workspace(const Kernel *kernel);
 
-/* library.c and friends: CONV, MATMUL, POOL */
+/* library.c and codegen/loop/pool.c: kernels with a main op: CONV, MATMUL, POOL. */
 void cpu_emit_main(Emitter *emit, const Kernel *kernel, KernelCall *call);
 int64_t cpu_main_workspace(const Kernel *kernel);
-/* What comes before all functions, and the hooks amp_open, amp_close, amp_set_threads, amp_threads,
- * amp_describe of AmprtProgram. */
+/* Write what stands in front of all functions, and the hooks of AmprtProgram: amp_open, amp_close,
+ * amp_set_threads, amp_threads, amp_describe. */
 void cpu_emit_head(FILE *out);
 void cpu_emit_hooks(const Emitter *emit, FILE *out);
 

@@ -1,5 +1,5 @@
-/* Kernels of one main op, as calls into libamprt_dnn: a DnnOp in the tables, no text of their own.
- */
+/* Convolutions and matrix products, as calls of libamprt_dnn: each is a DnnOp in the tables and has
+ * no text of its own. */
 #include "codegen/cpu/library.h"
 
 #include "codegen/cpu/cpu.h"
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Scratch is planned for this many threads; with more, dnn_open adds a buffer. A constant, so that
- * a program does not depend on the machine that compiled it. */
+/* Workspace is planned for this many threads; where a program runs more, dnn_open adds a buffer. A
+ * constant, so that a program does not depend on the machine that compiled it. */
 enum { PLANNED_THREADS = 4 };
 
 static DnnKind kind_of(OpKind op) {
@@ -53,7 +53,7 @@ static void conv_shape(const Node *node, DnnOp *op) {
     op->pad[i] = pad[i];
 }
 
-/* All but the places. */
+/* The DnnOp of a kernel, except where its operands lie. */
 static DnnOp dnn_op(const Kernel *kernel) {
   const Node *node = kernel_main(kernel);
   CHECK(kernel->n_nodes == 1, "a library kernel takes one node, not %d", kernel->n_nodes);
@@ -91,7 +91,7 @@ int64_t cpu_main_workspace(const Kernel *kernel) {
 static const char *const kind_text[] = {"DNN_CONV", "DNN_DGRAD", "DNN_WGRAD", "DNN_MATMUL"};
 static const char *const method_text[] = {"DNN_NHWC", "DNN_BLOCK", "DNN_GEMM"};
 
-/* A constant operand as a table of its elements' bits. */
+/* The name of a table with the bits of a constant's elements, written if it is not there yet. */
 static const char *const_table(Emitter *emit, const Value *value) {
   const Node *node = value->node;
   const Attr *data = attr_find(node, ATTR_DATA);

@@ -20,8 +20,8 @@ static DnnMethod choose_pointwise(const DnnOp *op) {
   return DNN_NHWC;
 }
 
-/* oneDNN's 3x3 kernels for AVX2 lose a third of their speed on N,H,W,C, more than two copies cost;
- * not so data gradients of small images. */
+/* oneDNN's 3x3 kernels for AVX2 lose a third of their speed on layout N,H,W,C, which is more than
+ * two copies to another layout cost. Data gradients of small images are the exception. */
 static DnnMethod choose_window(const DnnOp *op) {
   if (op->kind == DNN_WGRAD)
     return (op->c >= 64 && op->k >= 64) || op->r * op->s >= 25 ? DNN_BLOCK : DNN_NHWC;

@@ -1,4 +1,5 @@
-/* Kernels without a main op: how their space is cut, their scratch, their emission. */
+/* Kernels without a main op: how their elements are cut into chunks, their workspace, their text.
+ */
 #include "codegen/loop/loop.h"
 
 #include "codegen/cpu/cpu.h"
@@ -8,8 +9,9 @@
 
 enum { WIDTH = 1024, SUM_ROWS = 64 }; /* WIDTH: AMP_WIDTH of prelude.h */
 
-/* Whole rows of C as many as fit WIDTH, or a row in equal panels. Sums want chunks of many rows:
- * each chunk's partial sums are as long as a row. */
+/* A block is as many whole rows of C channels as fit into WIDTH elements; a longer row is cut into
+ * equal panels. Kernels with sums get chunks of many rows, because each chunk leaves partial sums
+ * as long as a row. */
 static AmpGrid loop_grid(const Kernel *kernel) {
   Space space = node_space(kernel->node[0]);
   int64_t channels = space.channels, width = WIDTH, stride = WIDTH, panels = 1;

@@ -1,5 +1,5 @@
-/* What passes may ask about the CPU. Convolutions and products are library calls, so they take
- * nothing with them: prologue and epilogue become loops of their own. */
+/* What passes may ask about the CPU. Convolutions and products are calls of a library that takes no
+ * other ops with them: prologue and epilogue become loops of their own. */
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/loop/loop.h"

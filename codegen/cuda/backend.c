@@ -1,4 +1,4 @@
-/* Part of a program for one capability of GPUs. */
+/* The part of a program for GPUs of one capability: compiled, checked and linked. */
 #include "codegen/backend.h"
 
 #include "codegen/cuda/emit_cuda.h"
@@ -133,7 +133,8 @@ static void note_missed(const CudaTarget *cuda, int missed, Diag *diag) {
               version % 100);
 }
 
-/* An error each if they must be, else one note for all. How many errors. */
+/* Reports the plans that are not as timed: with --require-tuned an error for each, else one note
+ * for all. Returns the number of errors. */
 static int report_missed(const CudaTarget *cuda, Diag *diag) {
   int missed = 0;
   for (int i = 0; i < cuda->n_planned; i++)

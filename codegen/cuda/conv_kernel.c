@@ -7,7 +7,7 @@ typedef struct Search {
   Node *main;
   Node *const *among;
   int n;
-  ConvKernel *found; /* plain at first */
+  ConvKernel *found; /* the convolution alone until a larger form is found */
 } Search;
 
 /* ---- finding nodes ---- */
@@ -27,7 +27,8 @@ static Node *reader_of(const Search *s, const Value *value, OpKind op) {
   return NULL;
 }
 
-/* What makes `value`, if it is such a node that nobody but the kernel needs. */
+/* The node that makes `value`, if it has this op, is among the given ones and has no other reader.
+ */
 static Node *maker_of(const Search *s, const Value *value, OpKind op) {
   Node *node = value->node;
   return node->op == op && value->n_uses == 1 && is_among(s, node) ? node : NULL;
@@ -64,8 +65,8 @@ static void add_scratch(Search *s, int64_t n) {
 
 /* ---- the forms ---- */
 
-/* x * scale + shift, of which nobody else needs the result. Engines take vectors of the type of x
- * alone. */
+/* The affine x * scale + shift that makes `value`, if nobody else reads it. Engines take scale and
+ * shift in the type of x only. */
 static Node *scaled(const Search *s, const Value *value) {
   Node *affine = maker_of(s, value, OP_AFFINE);
   DType type = value->type.dtype;
@@ -79,7 +80,7 @@ static void add_scaled(Search *s, Node *affine) {
     add_operand(s, affine->arg[k]);
 }
 
-/* relu(x * scale + shift), x's place for the main op. */
+/* relu(x * scale + shift) as the first operand of the main op. */
 static bool find_relu(Search *s, ConvForm form) {
   Node *relu = maker_of(s, s->main->arg[0], OP_RELU);
   Node *affine = relu ? scaled(s, relu->arg[0]) : NULL;
@@ -91,7 +92,8 @@ static bool find_relu(Search *s, ConvForm form) {
   return true;
 }
 
-/* The end of a residual block, which others read too; one or both terms are scaled. */
+/* The end of a residual block, relu(a + b), which others read too; one or both of a and b are
+ * scaled. */
 static bool find_block_end(Search *s) {
   Node *relu = s->main->arg[0]->node;
   bool is_read = relu->op == OP_RELU && s->main->arg[0]->n_uses > 1 && is_among(s, relu);

@@ -1,7 +1,7 @@
 /* The CUDA target, as its emitters see it. Every kernel of the graph becomes one or more launches
  * (CudaLaunch in cuda_rt.h): generated kernels, plans of cuDNN, products of cublasLt. Kernels of
  * equal structure share a function; offsets, sizes and numbers go into args structs that the host
- * passes by value. The kernels' text is CUDA C that is also C (see prelude.h here), so that the
+ * passes by value. The kernels' text is CUDA C that is also C (see codegen/text/cuda), so that the
  * tests run it on the host. */
 #ifndef AMPCC_CODEGEN_CUDA_CUDA_H
 #define AMPCC_CODEGEN_CUDA_CUDA_H
@@ -9,12 +9,12 @@
 #include "codegen/loop/emitter.h"
 #include "runtime/cuda/cuda_rt.h"
 
-/* One row of a graph's table of launches. Texts are C. */
+/* One row of a graph's table of launches. The strings are C. */
 typedef struct Launch {
   CudaLaunchKind kind;
-  int kernel;           /* id of the graph's kernel; -1: before the first */
+  int kernel;           /* id of the graph's kernel; -1: a launch in front of the first */
   const char *name;     /* for profiles: "k12_affine_relu" */
-  const char *function; /* KERNEL: in the image */
+  const char *function; /* KERNEL: its name in the image */
   const char *args;     /* KERNEL: name of its args table in emit->tables */
   int64_t grid[3];
   int block[3];
@@ -30,22 +30,23 @@ typedef struct LaunchList {
   int n, cap;
 } LaunchList;
 
-/* launch.c and friends: kernels without a library call: POINT, VECTOR, CHANNEL, ROW, REDUCE, OPT,
- * UPDATE, POOL. `kernel` and the `n` - 1 after it; most take one, optimizers that can share a
- * launch are given together. */
+/* launch*.c: kernels without a library call, that is of POINT, VECTOR, CHANNEL, ROW, REDUCE, OPT,
+ * UPDATE and POOL nodes. Takes `kernel` and the n - 1 after it, which is more than one only where
+ * they share a launch. */
 void cuda_emit_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out);
-/* How many of kernel[0..n-1] may be given to cuda_emit_loops at once; at least 1. */
+/* How many of the n kernels, from the first on, share a launch; at least 1. */
 int cuda_loops_joined(const Kernel *kernel, int n);
 int64_t cuda_loop_workspace(const Kernel *kernel);
-/* launch_pixels.c: the input port that is made of bytes, or NULL; the launch that makes it. */
+/* launch_pixels.c: the input port that arrives as bytes, or NULL; and the launch that converts it.
+ */
 const Value *cuda_pixels_port(const Graph *graph);
 Launch cuda_emit_pixels(Emitter *emit, const Value *port);
-/* library.c: CONV and MATMUL */
+/* library.c: kernels with CONV and MATMUL nodes. */
 void cuda_emit_library(Emitter *emit, const Kernel *kernel, LaunchList *out);
 int64_t cuda_library_workspace(const Target *target, const Kernel *kernel);
-bool cuda_is_library(const Kernel *kernel); /* theirs; else one of cuda_emit_loops */
+bool cuda_is_library(const Kernel *kernel); /* one of these? Else one of cuda_emit_loops */
 
-/* The text in front of all kernels (prelude*.h, embedded). */
+/* Writes the text in front of all kernels: codegen/text/common and codegen/text/cuda. */
 void cuda_emit_prelude(FILE *out);
 
 #endif

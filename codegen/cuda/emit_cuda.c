@@ -1,5 +1,5 @@
-/* A CUDA part as C: one row per launch, the plans and args that rows name, constants, the image.
- * The kernels' own text is compiled apart, by NVRTC. */
+/* A CUDA part as C: a row for each launch, the plans and args that rows name, constants, and the
+ * image of machine code. The text of the kernels is compiled apart, by NVRTC. */
 #include "codegen/cuda/emit_cuda.h"
 
 #include "codegen/cuda/cuda.h"
@@ -65,7 +65,8 @@ static void write_launches(Emitter *emit, const char *graph, const LaunchList *l
             holes({"GRAPH", graph}, {"ROWS", text_get(&rows)}, {"N", .number = list->n}));
 }
 
-/* For check_kernels, and the figures: of the first graph, which is the step. */
+/* Notes what the machine code must be able to launch, for check_kernels, and counts the launches of
+ * the step for the figures of the part. */
 static void note_launches(CudaTarget *cuda, const LaunchList *list, bool is_step,
                           PartFigures *figures) {
   for (int i = 0; i < list->n; i++) {
@@ -139,7 +140,7 @@ void cuda_emit_functions(const ProgramCode *program, const char *types, const ch
 
 /* ---- bytes ---- */
 
-/* As string literals: a compiler reads those some ten times as fast as lists of numbers. */
+/* Writes bytes as string literals, which a compiler reads ten times as fast as lists of numbers. */
 static void write_bytes(const char *declaration, const void *data, size_t size, FILE *out) {
   const unsigned char *byte = data;
   fprintf(out, "%s =", declaration);
@@ -160,8 +161,8 @@ static const char *image_row(const CudaTarget *cuda, const char *name, bool is_p
   return arena_printf(cuda->arena, "{%s, %zu, %d, 0x%08lx},\n", name, size, is_ptx, sum);
 }
 
-/* For GPUs that machine code does not reach: of another major version, if all plans can be made
- * there. */
+/* PTX is for GPUs that the machine code cannot run on, those of a later major version. It is of use
+ * only if all plans of the part can be made there. */
 static bool has_ptx(const CudaTarget *cuda) {
   return cuda->with_ptx && (!cuda->newest || cuda->newest / 10 > cuda->device->capability / 10);
 }
@@ -184,7 +185,7 @@ void cuda_emit_image(const CudaTarget *cuda, const NvrtcCode *code, FILE *out) {
 
 /* ---- the part ---- */
 
-/* Does any launch of any graph name a table of this kind? */
+/* Does any graph have a matrix product, or (not `products`) a convolution? */
 static bool any_launch(const ProgramCode *program, bool products) {
   for (int g = 0; g < program->module->n_graphs; g++) {
     const KernelList *kernels = &program->graph[g].kernels;

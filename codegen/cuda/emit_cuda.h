@@ -1,4 +1,4 @@
-/* The text of a CUDA part, as its Backend has it written. */
+/* What a CUDA part's Backend writes. */
 #ifndef AMPCC_CODEGEN_CUDA_EMIT_CUDA_H
 #define AMPCC_CODEGEN_CUDA_EMIT_CUDA_H
 
@@ -14,7 +14,7 @@ void cuda_emit_hooks(const ProgramCode *program, FILE *out);
 void cuda_emit_fits(const ProgramCode *program, FILE *out);
 extern const char cuda_fields[];
 
-/* The C text of the image: the array that the part's tables name. */
+/* Writes the machine code as the C array that the tables of the part name. */
 void cuda_emit_image(const CudaTarget *cuda, const NvrtcCode *code, FILE *out);
 
 #endif

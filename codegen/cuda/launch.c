@@ -1,4 +1,4 @@
-/* Kernels without a library call as launches. */
+/* Turns kernels without a library call into launches, and finds those that can share one. */
 #include "codegen/cuda/launch.h"
 
 #include "codegen/cuda/loop_text.h"
@@ -60,7 +60,7 @@ static bool reads(const Kernel *kernel, const Value *variable) {
   return false;
 }
 
-/* Does `later` store what one of the n before it reads? */
+/* Does `later` update a variable that one of the n kernels before it reads? */
 static bool overtakes(const Kernel *before, int n, const Kernel *later) {
   for (int i = 0; i < later->n_nodes; i++)
     for (int k = 0; k < n && later->node[i]->op == OP_UPDATE; k++)
@@ -80,8 +80,8 @@ static bool stores_in_arena(const Kernel *kernel) {
   return false;
 }
 
-/* The memory plan was made for one after the other. Kernels that store only to variables can run at
- * once: what they read was made before the first of them. */
+/* The memory plan assumes that kernels run one after the other. Those that store only to variables
+ * can run at once, because all that they read was made before the first of them. */
 int cuda_loops_joined(const Kernel *kernel, int n) {
   bool is_opt = op_info[kernel->node[0]->op].gen == GEN_OPT;
   int joined = 0;

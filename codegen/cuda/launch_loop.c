@@ -1,4 +1,5 @@
-/* Loops as launches: one or, with sums, two; or many small ones of one text in one. */
+/* Loops as launches: one launch for a loop, two for a loop with sums, or one for many small loops
+ * of the same text. */
 #include "codegen/cuda/launch.h"
 #include "codegen/cuda/loop_text.h"
 
@@ -14,7 +15,8 @@ void launch_loop(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   LoopPieces tail = {0};
   if (shape.sums)
     tail = cuda_tail(&plan, &shape);
-  /* The types have room for all numbers: they come after all that may add one. */
+  /* The struct of args has room for all numbers, so both texts, which add some, are made before it.
+   */
   const char *function = function_intern(emit, arena_printf(arena, "k_%s", stem),
                                          loop_types(&plan, "AmpSpace space"), text);
   const char *space = arena_printf(arena, ".space = {%lld, %lld, %d, %d}", (long long)s->total,
@@ -34,7 +36,7 @@ void launch_loop(Emitter *emit, const Kernel *kernel, LaunchList *out) {
 
 enum { SMALL = 1 << 16 }; /* elements of a loop that is not worth a launch */
 
-/* All that the text of a kernel says: its types and itself. */
+/* The text of a kernel with its types: kernels with equal ones differ only in their args. */
 static const char *whole_text(Arena *arena, const Kernel *kernel) {
   LoopPlan plan = loop_plan(arena, kernel);
   LoopShape shape = loop_shape(kernel);
@@ -71,7 +73,7 @@ void launch_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out) {
   Arena *arena = emit->arena;
   const char *stem = arena_printf(arena, "k_%s_all", loop_stem(arena, kernel));
   const char *function = NULL, *args = args_name(emit, kernel);
-  Bytes list = {0}; /* the args of each, as bytes: all members are multiples of 8 bytes long */
+  Bytes list = {0}; /* the structs of args: all members are multiples of 8 bytes long */
   int64_t blocks = 0;
   for (int k = 0; k < n; k++) {
     LoopPlan plan = loop_plan(arena, &kernel[k]);

@@ -1,4 +1,5 @@
-/* The launch in front of a graph's own: the image port, made of bytes. */
+/* The launch in front of a graph's own, which converts images from bytes to the type of their port.
+ */
 #include "codegen/cuda/launch.h"
 #include "codegen/program/emit.h"
 

@@ -1,8 +1,8 @@
-/* Kernels that are one function of the prelude: rows, reductions, pooling. */
+/* Kernels that are one call of a function of codegen/text: rows, reductions, pooling. */
 #include "codegen/cuda/launch.h"
 #include "codegen/loop/statement.h"
 
-enum { LONG_ROW = 512 }; /* elements from which on a row is a whole block's work */
+enum { LONG_ROW = 512 }; /* longer rows are the work of a whole block, others of a warp */
 
 /* Constants of every float type are stored as f32. */
 static const char *read_type(const Value *value) {
@@ -58,7 +58,7 @@ static void launch_sum(Emitter *emit, const Kernel *kernel, LaunchList *out) {
   launch_add(emit, kernel, function, args, ceiling(results, LAUNCH_WARP), 1, out);
 }
 
-/* One block for each piece, then one that ends it. */
+/* Two launches: one block for each piece, then one block for what the pieces left. */
 static void launch_many(Emitter *emit, const Kernel *kernel, const char *function,
                         LaunchList *out) {
   const Node *node = kernel->node[0];

@@ -1,14 +1,14 @@
-/* Kernels with a main op: a convolution, with what runs with it, as a plan of cuDNN; a matrix
- * product, perhaps with its bias, as a call of cublasLt. Neither has text of its own; equal ones
- * share a table. */
+/* Kernels with a main op: a convolution and the nodes that run with it are a plan of cuDNN; a
+ * matrix product, perhaps with its bias, is a call of cublasLt. Neither has text of its own, and
+ * equal ones share a table. */
 #include "codegen/cuda/cuda.h"
 #include "codegen/cuda/target.h"
 #include "codegen/loop/bits.h"
 
 #include <string.h>
 
-/* cublasLt chooses among algorithms where the program runs; this is what it may use for splitting
- * long sums. */
+/* cublasLt chooses its algorithm where the program runs. MATMUL_WORKSPACE is the memory that it may
+ * use to split long sums. */
 enum { MATMUL_WORKSPACE = 4 << 20, SCRATCH_ALIGN = 256 };
 
 bool cuda_is_library(const Kernel *kernel) {
@@ -27,8 +27,8 @@ static int64_t matmul_workspace(CudaTarget *cuda, const Node *node) {
   return MATMUL_WORKSPACE;
 }
 
-/* Gives the operands that nobody reads their place behind what the plan itself wants; returns the
- * end of all. */
+/* Gives each operand that nobody reads a place in the workspace, behind the `own` bytes of the
+ * plan. Returns the size of the workspace. */
 static int64_t place_scratch(const ConvKernel *conv, int64_t own, int64_t at[CONV_MAX_OPERANDS]) {
   int64_t end = own;
   for (int i = 0; i < conv->n_operands; i++)
@@ -51,7 +51,8 @@ int64_t cuda_library_workspace(const Target *target, const Kernel *kernel) {
 
 /* ---- places ---- */
 
-/* A constant operand as bytes of its own type; loops keep theirs in f32. */
+/* The offset of a constant operand, as bytes of its own type. (Loops have their constants in f32.)
+ */
 static int64_t constant_at(Emitter *emit, const Value *value) {
   const Node *node = value->node;
   const Attr *data = attr_find(node, ATTR_DATA);
@@ -117,7 +118,7 @@ static const char *plan_table(Emitter *emit, const Planned *planned, int n_opera
   return name;
 }
 
-/* The node of the kernel that adds to the product; NULL: none. */
+/* The node of the kernel that adds a bias to the product; NULL: there is none. */
 static const Node *bias_of(const Kernel *kernel) {
   for (int i = 0; i < kernel->n_nodes; i++)
     if (kernel->node[i]->op == OP_BIAS_ADD)

@@ -1,18 +1,19 @@
-/* The text of loop kernels for CUDA, and the geometry that it assumes. */
+/* The text of loops for CUDA, and how threads share the elements. */
 #ifndef AMPCC_CODEGEN_CUDA_LOOP_TEXT_H
 #define AMPCC_CODEGEN_CUDA_LOOP_TEXT_H
 
 #include "codegen/loop/loop_lines.h"
 
-/* Follows from shapes and types alone, so that neither bits nor workspace depend on a device. */
+/* How threads share a loop. It follows from shapes and types alone, so that neither bits nor
+ * workspace depend on the device. */
 typedef struct LoopShape {
   int vector;     /* elements that a thread handles at once: one load of 16 bytes */
   bool wide;      /* 2^31 elements or more */
   bool sums;      /* by rows, for sums per channel; else as one line */
-  int partials;   /* numbers per channel and group that sums leave */
-  int64_t blocks; /* of a line */
-  int64_t panels; /* sums: blocks across the channels */
-  AmpSpace space; /* groups: blocks down the rows */
+  int partials;   /* numbers that the sums leave for each channel and group of rows */
+  int64_t blocks; /* without sums: of the launch */
+  int64_t panels; /* with sums: blocks side by side, which share the channels */
+  AmpSpace space; /* with `groups` blocks below each other, which share the rows */
 } LoopShape;
 
 LoopShape loop_shape(const Kernel *kernel);

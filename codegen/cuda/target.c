@@ -7,11 +7,12 @@
 
 #include <string.h>
 
-/* cuDNN and cublasLt are fastest where operands begin at such places; cudaMalloc gives no less. */
+/* cuDNN and cublasLt are fastest where operands begin at multiples of this, as memory from
+ * cudaMalloc does. */
 enum { ALIGN = 256 };
 
-/* What a device's memory holds beside state and arena: the driver's context, the libraries, inputs
- * on their way in. */
+/* What the memory of a device must hold beside state and arena: the context of the driver, the
+ * libraries, and inputs that are being copied. */
 #define RESERVED (INT64_C(1) << 30)
 
 void cuda_refuse(CudaTarget *cuda, const Node *node, const char *op, const char *why) {
@@ -53,8 +54,8 @@ const Planned *cuda_planned(CudaTarget *cuda, const Node *node, const ConvOp *op
   return &cuda->planned[planned.index];
 }
 
-/* cublasLt adds a bias to its f32 sums before it rounds them: with an f32 result the same as after,
- * with a narrower one not, and so left to a loop. */
+/* cublasLt adds a bias to its f32 sums before it rounds them. For an f32 result that is what a loop
+ * would compute; for a 16-bit result it is not, so there the bias is left to a loop. */
 static int product_around(Node *main, Node *const *among, int n, Node *out[MAX_AROUND]) {
   const Value *result = main->result[0];
   for (int i = 0; i < n && result->n_uses == 1 && result->type.dtype == DT_F32; i++)

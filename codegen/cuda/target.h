@@ -6,19 +6,19 @@
 #include "codegen/cuda/conv_kernel.h"
 #include "codegen/cuda/toolkit/tuning.h"
 
-/* The plan of one convolution; without text and workspace if it was refused. */
+/* The plan of one convolution. It has neither text nor workspace if the device cannot run it. */
 typedef struct Planned {
   PlanText plan;
   int index;
 } Planned;
 
-/* What the device cannot run, for each reason once. */
+/* An op that the device cannot run; each reason is reported once. */
 typedef struct Refusal {
   SrcLoc loc;
   const char *op, *why;
 } Refusal;
 
-/* What the image must hold: one launch of a generated kernel. */
+/* A launch of a generated kernel, which the image must be able to run. */
 typedef struct Wanted {
   const char *function;
   int threads;
@@ -35,7 +35,7 @@ typedef struct CudaTarget {
   bool with_ptx;     /* the image also serves newer GPUs */
   const Tuning *tuning;
   bool require_tuned;  /* of CudaOptions */
-  const char *failure; /* the first of a library that cannot be opened; NULL: none */
+  const char *failure; /* why a library cannot be opened, the first reason; NULL: none */
   Planned *planned;    /* by key, once */
   int n_planned, cap_planned;
   int newest; /* CudaPart.newest of these */
@@ -45,9 +45,9 @@ typedef struct CudaTarget {
   int n_wanted, cap_wanted;
 } CudaTarget;
 
-/* Fills what passes ask. */
+/* Fills the table that passes ask. */
 void cuda_target_init(CudaTarget *cuda, const char *name);
-/* The plan of a convolution, which `node` is part of; valid until the next call. */
+/* The plan of a convolution that `node` is part of. Valid until the next call. */
 const Planned *cuda_planned(CudaTarget *cuda, const Node *node, const ConvOp *op);
 void cuda_refuse(CudaTarget *cuda, const Node *node, const char *op, const char *why);
 static inline CudaTarget *cuda_target_of(const Target *target) {

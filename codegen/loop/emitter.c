@@ -101,8 +101,8 @@ const char *cdtype_name(DType dtype) {
   return name[dtype];
 }
 
-/* Letters and digits stay, `_` doubles, all others become _ and two hex digits: no two names meet.
- */
+/* Letters and digits stay, `_` becomes two, and any other byte becomes `_` and two hexadecimal
+ * digits, so that different names give different identifiers. */
 const char *ident_of(Arena *arena, const char *name) {
   char *text = arena_alloc(arena, 3 * strlen(name) + 1), *to = text;
   for (; *name; name++) {

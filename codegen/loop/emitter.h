@@ -36,15 +36,17 @@ typedef struct KernelCall {
 } KernelCall;
 
 FunctionCache *function_cache_new(Arena *arena);
-/* The name of the function whose text (with its own name spelled `@`) is `body` and whose types
- * are `types` (may be ""); writes both to emit->types and emit->functions, with `@` replaced, the
- * first time it is asked for. */
+/* The name of the function with this text, in which `@` stands for its name. `types` are the types
+ * that it uses, or "". Types and text are written, with `@` replaced, the first time they are asked
+ * for. */
 const char *function_intern(Emitter *emit, const char *stem, const char *types, const char *body);
-/* Where `bytes` lie in emit->constants: appended, aligned to 16, unless they are there already. */
+/* The offset of these bytes in emit->constants. They are appended there, aligned to 16, unless
+ * equal bytes are there already. */
 int64_t constant_intern(Emitter *emit, const void *bytes, size_t n);
-/* True when the table `name` is asked for for the first time, and so must be written. */
+/* True if the table `name` was not asked for before, so that the caller must write it. */
 bool table_intern(Emitter *emit, const char *name);
-/* Where a value lies: in the state block or the arena, and its offset there. Views are followed. */
+/* Where a value lies: in the state block or else in the arena, and at which offset. A view lies
+ * where the value lies that it is a view of. */
 bool value_in_state(const Value *value);
 int64_t value_at(const Value *value);
 const char *ctype_of(DType dtype);                    /* "float" */

@@ -11,12 +11,12 @@
 
 /* How a kernel reads an operand that it does not compute. */
 typedef enum LoadForm {
-  LOAD_EACH,   /* element i                                              */
-  LOAD_VECTOR, /* element i mod C: a vector over the last axis            */
-  LOAD_SCALAR, /* the only one                                           */
-  LOAD_GATHER, /* any other broadcast, by coordinates                    */
-  LOAD_SPLAT,  /* a constant's value, from the args                      */
-  LOAD_WHOLE,  /* a pointer for the op's own use (the schedule's table)  */
+  LOAD_EACH,   /* element i for element i of the space                       */
+  LOAD_VECTOR, /* element i mod C: a vector over the last axis               */
+  LOAD_SCALAR, /* its only element                                           */
+  LOAD_GATHER, /* any other broadcast: by the coordinates of the element     */
+  LOAD_SPLAT,  /* a constant of equal elements: a number of the args         */
+  LOAD_WHOLE,  /* the op reads all of it (the table of a learning rate)      */
 } LoadForm;
 
 typedef struct LoopInput {
@@ -61,19 +61,19 @@ int loop_number(LoopPlan *plan, double number); /* appended; its place */
 const char *loop_types(const LoopPlan *plan, const char *space);
 void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, const char *function,
                const char *name);
-/* One ref of them. `owner`: as ref_read. */
+/* One reference of the table. `owner` as for ref_read. */
 AmpRef loop_input_ref(Emitter *emit, const LoopInput *in, const char *owner);
 AmpRef loop_output_ref(const LoopOutput *out);
 AmpRef loop_go_ref(Emitter *emit, const LoopOutput *out); /* nowhere without a predicate */
-/* ref.c: where a value is read (a constant of the CPU gets a table of its own, named `owner`), a
- * result's own place (nowhere if it has none), the variable that an update of `kernel` stores
- * `value` to (or nowhere). */
+/* ref.c: ref_read: where a value is read; a constant of the CPU gets a table, named `owner`.
+ * ref_result: the place of a result, nowhere if it is not stored. ref_update: the variable that an
+ * update in `kernel` stores the value to, or nowhere. */
 AmpRef ref_read(Emitter *emit, const Value *value, const char *owner);
 AmpRef ref_result(const Value *value);
 AmpRef ref_update(const Kernel *kernel, const Value *value);
 AmpRef ref_nowhere(void);
 const char *ref_text(Arena *arena, AmpRef ref); /* as a C initialiser */
-/* A list that args point to: a table of its own, named `owner`, on the CPU, else a constant. */
+/* A list that args point to: on the CPU a table, named `owner`; for CUDA a constant. */
 AmpRef ref_list(Emitter *emit, const AmpTensor *list, int n, const char *owner);
 /* many.c: cuts tensors into pieces of AMP_CHUNK, one for each block of a CUDA kernel */
 int64_t many_pieces(int64_t count);
@@ -85,8 +85,8 @@ const char *number_text(Arena *arena, double x);             /* as a C expressio
 const char *args_name(Emitter *emit, const Kernel *kernel);
 int64_t kernel_scratch(const Kernel *kernel); /* where its workspace lies */
 
-/* row.c reduce.c opt.c pool.c: functions of the prelude; the args table is written, *call is filled
- * but for its name */
+/* row.c reduce.c opt.c pool.c: kernels that call one function of codegen/text. They write the table
+ * of its args and fill *call, but for its name. */
 void row_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 void reduce_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
@@ -103,7 +103,8 @@ bool table_emit(Emitter *emit, const Kernel *kernel, KernelCall *call);
 /* "affine_relu": the ops in order, cut where it gets long. */
 const char *loop_stem(Arena *arena, const Kernel *kernel);
 int64_t opt_chunks(const Node *node);
-/* Chunks for `total` elements of work cut at `most` places: by size alone, never by threads. */
+/* How many chunks `total` elements of work are cut into, at most `most`. It follows from the size
+ * alone, never from the number of threads. */
 int64_t chunk_count(int64_t total, int64_t most);
 
 #endif

@@ -35,8 +35,8 @@ int loop_number(LoopPlan *plan, double number) {
 
 /* ---- broadcasts ---- */
 
-/* Strides of the operand of a broadcast in the coordinates of its result; neighbouring axes that
- * step alike become one. */
+/* The strides of a broadcast's operand along the axes of the result. Neighbouring axes that can be
+ * gone through as one become one. */
 static AmpIndex gather_index(const Node *node) {
   const Attr *axes = attr_find(node, ATTR_AXES);
   TensorType out = node->result[0]->type;
@@ -63,7 +63,7 @@ static AmpIndex gather_index(const Node *node) {
   return index;
 }
 
-/* Only the last axis is the operand's: a vector over the channels. */
+/* Is the operand a vector over the channels, which the broadcast repeats along all other axes? */
 static bool is_vector(const AmpIndex *index) {
   return index->rank == 2 && index->stride[0] == 0 && index->stride[1] == 1;
 }

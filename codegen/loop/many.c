@@ -1,4 +1,5 @@
-/* Kernels over many tensors: the pieces that the blocks of a CUDA kernel work on. */
+/* Kernels over many tensors: the tensors are cut into pieces, one for each block of a CUDA kernel.
+ */
 #include "codegen/loop/loop.h"
 
 int64_t many_pieces(int64_t count) {

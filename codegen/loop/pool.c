@@ -1,9 +1,10 @@
-/* Pooling: functions of pool.h in codegen/text. Generated, not oneDNN's: our index names the first
- * maximum of a window and survives in the graph, and NaN wins; oneDNN's workspace is opaque and its
- * maximum drops NaN. */
+/* Pooling: calls of functions in text/TARGET/pool.h. oneDNN's pooling cannot be used: the graph
+ * needs the index of the first maximum of each window, and a maximum that keeps NaN, but oneDNN's
+ * workspace cannot be read and its maximum drops NaN. */
 #include "codegen/loop/loop.h"
 
-/* Which value has the shape of x and which that of y; results count from RESULT on. */
+/* Which value of the node has the shape of x, the larger image, and which that of y: the number of
+ * an operand, or RESULT and the number of a result. */
 enum { RESULT = 100 };
 
 typedef struct PoolForm {

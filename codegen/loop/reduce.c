@@ -1,4 +1,4 @@
-/* Reductions: functions of reduce.h in codegen/text. */
+/* Reductions: calls of functions in text/TARGET/reduce.h. */
 #include "codegen/loop/loop.h"
 
 typedef struct ReduceAxes {
@@ -13,8 +13,8 @@ static void add_axis(AmpIndex *index, int64_t *count, int64_t dim, int64_t strid
   *count *= dim;
 }
 
-/* The last run of axes that are all kept or all gone is `inner`; the others, each with its stride.
- */
+/* The last axes, as far as they are all kept or all reduced, together are `inner`. The axes in
+ * front of them are listed one by one, the kept and the reduced, each with its stride. */
 static ReduceAxes reduce_axes(const Node *node) {
   TensorType x = node->arg[0]->type;
   const Attr *axes = attr_find(node, ATTR_AXES);
@@ -64,7 +64,7 @@ static void emit_sum(Emitter *emit, const Node *node, const char *name, KernelCa
   call->function = "amp_reduce";
 }
 
-/* The field `of`: a list of the operands from `first` on. */
+/* The operands from number `first` on as the field `of` of a kernel over many tensors. */
 static const char *many_args(Emitter *emit, const Kernel *kernel, int first, const char *name) {
   const Node *node = kernel->node[0];
   int n = node->n_args - first;

@@ -1,5 +1,5 @@
-/* Where operands lie, as args have it; constants as tables of a CPU program or bytes of a CUDA
- * part's block. */
+/* Where operands lie, as the arguments of kernels say it. Constants become tables in a CPU program,
+ * and bytes in the block of constants of a CUDA part. */
 #include "codegen/loop/loop.h"
 #include "ir/eval/eval.h"
 
@@ -28,7 +28,8 @@ const char *number_text(Arena *arena, double x) {
 
 /* ---- constants ---- */
 
-/* Floats of every type are f32 in tables and blocks: 16-bit constants are few and small. */
+/* Constants of every float type are stored as f32, which spares a conversion: those of 16 bits are
+ * few and small. */
 static DType stored_dtype(const Value *value) {
   return dtype_info[value->type.dtype].is_float ? DT_F32 : value->type.dtype;
 }

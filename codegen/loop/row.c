@@ -1,7 +1,7 @@
-/* Kernels over rows of the last axis: functions of row.h in codegen/text. */
+/* Kernels over rows of the last axis: calls of functions in text/TARGET/row.h. */
 #include "codegen/loop/loop.h"
 
-/* Which operand is what; -1: none. */
+/* The function of an op, and which operand is what; -1: there is none. */
 typedef struct RowForm {
   const char *function;
   int other, label, dloss;

@@ -1,6 +1,6 @@
-/* The C of single nodes of a loop, the same for every target; targets differ in how they spell an
- * operand that the kernel does not compute. Numbers are `f[2]`: where there are any, the function
- * declares `f`, those of its args. */
+/* The C statements of single nodes of a loop, the same for every target. Targets differ in how they
+ * spell an operand that the kernel loads. Attributes and constants are numbers of the args and
+ * spelled `f[2]`; a function whose statements have any must declare `f`. */
 #ifndef AMPCC_CODEGEN_LOOP_STATEMENT_H
 #define AMPCC_CODEGEN_LOOP_STATEMENT_H
 

@@ -1,7 +1,6 @@
 /* Kernels that are one call of a function of the prelude: rows, reductions, optimizers, pooling. */
 #include "codegen/loop/loop.h"
 
-/* "k12_affine_relu": the ops in order, cut where it gets long. */
 const char *loop_stem(Arena *arena, const Kernel *kernel) {
   Text stem = {arena};
   for (int i = 0; i < kernel->n_nodes && stem.len < 40; i++)

@@ -1,6 +1,6 @@
 #include "codegen/codegen.h"
 
-/* Main ops are library calls, and those know only the types of training. */
+/* Convolutions and matrix products are calls of libraries, which take only f32, f16 and bf16. */
 static bool node_check(const Node *node, Diag *diag) {
   for (int i = 0; i < node->n_results; i++)
     if (node->result[i]->type.dtype == DT_F64) {

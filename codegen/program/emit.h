@@ -1,4 +1,4 @@
-/* Shared by the emitters. */
+/* What the emitters of this folder share. */
 #ifndef AMPCC_CODEGEN_PROGRAM_EMIT_H
 #define AMPCC_CODEGEN_PROGRAM_EMIT_H
 
@@ -32,7 +32,7 @@ typedef struct VariableList {
 } VariableList;
 VariableList variables_of(Arena *arena, const Module *module);
 
-/* C literals: a string of any bytes, a number; the fields dtype, rank and dim of a table's row. */
+/* As C: a string of any bytes as a literal; a number; the fields dtype, rank and dim of a row. */
 const char *cstring_text(Arena *arena, const char *text);
 const char *cdouble_text(Arena *arena, double value);
 const char *ctype_text(Arena *arena, TensorType type);
@@ -40,15 +40,15 @@ const char *ctype_text(Arena *arena, TensorType type);
 /* emit_tables.c, emit_state.c: `graphs`, `variables`, `settings` and what they point to */
 void emit_tables(const ProgramCode *program, FILE *out);
 void emit_state(const ProgramCode *program, FILE *out);
-/* emit_values.c: what the graph stores (`all`, else an empty table), and its first update */
+/* emit_values.c: what the graph stores (an empty table unless `all`), and its first update */
 void emit_values(Arena *arena, const GraphCode *code, bool all, FILE *out);
 
 /* emit_program.c: AmprtProgram; AmprtPart; main, which lists the parts that AMPCC_PARTS names */
 void emit_program(const ProgramCode *program, FILE *out);
 void emit_part(const ProgramCode *program, FILE *out);
 void emit_main(FILE *out);
-/* Hex hash of what checkpoints depend on: parameters, statistics, and the window ops between. The
- * same for every precision, batch size and optimizer. */
+/* A hash, in hexadecimal, of what checkpoints depend on: parameters, statistics, and convolutions
+ * and poolings between them. It is the same for every precision, batch size and optimizer. */
 const char *fingerprint_of(Arena *arena, const Module *module);
 
 #endif

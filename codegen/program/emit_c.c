@@ -1,13 +1,14 @@
-/* One target's part of a program as one C text: head, functions, tables, AmprtProgram, AmprtPart,
- * main. Compiled plainly it is a program of that part alone. build.c compiles pieces of it: with
- * AMPCC_CODE naming a variant, the functions for one instruction set; with AMPCC_TABLES, the
- * tables; with AMPCC_PARTS listing every part of the program, main. */
+/* One target's part of a program as one C text: head, functions, tables, AmprtProgram, AmprtPart
+ * and main. Compiled without any of the macros below it is a program of that part alone. build.c
+ * compiles pieces of it: with AMPCC_CODE, which names a variant, the functions for one instruction
+ * set; with AMPCC_TABLES the tables; with AMPCC_PARTS, which lists every part of the program, main.
+ */
 #include "codegen/backend.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-typedef struct Stream { /* into memory */
+typedef struct Stream { /* written into memory */
   FILE *file;
   char *text; /* once it is closed */
   size_t size;
@@ -46,7 +47,8 @@ static void write_head(const ProgramCode *program, FILE *out) {
   program->backend->emit_head(out);
 }
 
-/* Opens the streams; functions that are C of the host have their types in front of each. */
+/* Writes the kernels of all graphs into the streams. Functions that are C for the host have their
+ * types in front of each; those for another compiler have all types in front of all. */
 static void begin(ProgramCode *program, Stream stream[N_STREAMS], const ProgramPart *part) {
   for (int i = 0; i < N_STREAMS; i++)
     stream_open(&stream[i]);

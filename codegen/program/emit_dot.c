@@ -31,7 +31,7 @@ static void write_edges(int g, const Node *node, FILE *out) {
     fprintf(out, "    g%dn%d -> g%dn%d;\n", g, node->arg[i]->node->order, g, node->order);
 }
 
-/* Nodes of one kernel are neighbours but for nodes without code. */
+/* Nodes of one kernel stand side by side, apart from nodes without code between them. */
 static void write_graph(const Graph *graph, int g, FILE *out) {
   fprintf(out, "  subgraph cluster_g%d {\n    label=\"@", g);
   text_write(out, graph->name);

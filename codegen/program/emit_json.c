@@ -17,7 +17,7 @@ json_t *json_text(Arena *arena, const char *text) {
   return json_string(clean);
 }
 
-/* JSON has no infinity and no NaN. */
+/* JSON has neither infinity nor NaN, so they become strings. */
 static json_t *float_json(double f) {
   if (isnan(f))
     return json_string("nan");

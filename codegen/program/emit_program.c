@@ -1,4 +1,4 @@
-/* What AmprtProgram says of the whole program, its part, and main. */
+/* AmprtProgram, which describes the whole program; AmprtPart; and main. */
 #include "codegen/backend.h"
 #include "ir/ports.h"
 #include "ir/recipe.h"
@@ -45,7 +45,7 @@ static uint64_t hash_window(const Node *node) {
   return hash;
 }
 
-/* A sum of hashes, because the order of nodes is the scheduler's and no part of the model. */
+/* A sum of hashes does not depend on the order of nodes, which the scheduler chooses. */
 const char *fingerprint_of(Arena *arena, const Module *module) {
   VariableList variables = variables_of(arena, module);
   uint64_t sum = hash_text(3, module->recipe->name);
@@ -57,7 +57,7 @@ const char *fingerprint_of(Arena *arena, const Module *module) {
   return arena_printf(arena, "%016llx", (unsigned long long)sum);
 }
 
-/* The largest momentum of a moving statistic. */
+/* The largest momentum of any moving average of statistics. */
 static double bn_momentum(const Module *module) {
   double momentum = 0;
   const Graph *graph = module->graph[0];
@@ -82,8 +82,8 @@ static TensorType port_type(const Module *module, OpKind op, const char *name) {
   return (TensorType){0};
 }
 
-/* Tables are full of blanks: a run of them becomes one byte, its length (AmprtProgram.memory_plan).
- */
+/* Tables are full of blanks: each run of them becomes one byte, its length, as amprt.h says at
+ * AmprtProgram.memory_plan. */
 static void squeeze(char *text) {
   char *to = text;
   while (*text) {
@@ -95,7 +95,7 @@ static void squeeze(char *text) {
   *to = '\0';
 }
 
-/* A C literal of what `report` writes of the module. */
+/* What `report` writes about the module, as a C literal. */
 static const char *report_text(Arena *arena, void (*report)(const Module *, FILE *),
                                const Module *module) {
   char *text = NULL;

@@ -20,13 +20,13 @@ VariableList variables_of(Arena *arena, const Module *module) {
   return list;
 }
 
-/* By the name in the text form; the arguments are those of AmprtInit. */
+/* The enumerator of AmprtInit for an initialiser's name in the text form. */
 static const char *init_id(const Node *node) {
   static const char *const known[][2] = {
 #define INIT(id, text, n_args) {text, "AMPRT_" #id},
 #include "ir/variables.def"
   };
-  const char *name = attr_str(node, ATTR_INIT, "zeros"); /* copies have none and need none */
+  const char *name = attr_str(node, ATTR_INIT, "zeros"); /* copies are not initialised */
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(known[i][0], name) == 0)
       return known[i][1];

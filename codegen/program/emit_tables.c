@@ -44,7 +44,7 @@ const char *ctype_text(Arena *arena, TensorType type) {
                       type.rank, type.rank ? text_get(&dim) : "0");
 }
 
-/* Where a port lies; a value written straight to its variable lies there. */
+/* Where a port lies. A value that is written straight to its variable lies in the variable. */
 typedef struct Address {
   bool found, in_state;
   int64_t at;

@@ -10,7 +10,7 @@ typedef struct NodeList {
   int n, cap;
 } NodeList;
 
-/* Does the op make finite results of finite operands? */
+/* Are the results of the op finite whenever its operands are? */
 static bool stays_finite(const Node *node) {
   if (node->op == OP_CAST) {
     DType from = node->arg[0]->type.dtype, to = node->result[0]->type.dtype;
@@ -24,7 +24,8 @@ static bool is_internal(const Value *value, int kernel) {
   return at && at[value->index] == AT_INTERNAL && kernel_of(value->node) == kernel;
 }
 
-/* The node, and those of its kernel that it reads from without memory between: operands first. */
+/* Lists the node and those nodes of its kernel whose results it reads without their being stored,
+ * makers before readers. */
 static void list_makers(Arena *arena, const Node *node, NodeList *list) {
   for (int i = 0; i < list->n; i++)
     if (list->node[i] == node)
@@ -37,7 +38,8 @@ static void list_makers(Arena *arena, const Node *node, NodeList *list) {
   arena_push(arena, list->node, list->n, list->cap, node);
 }
 
-/* "affine of bn1 or add of block1"; NULL if there is nobody but the node itself. */
+/* "affine of bn1 or add of block1": the ops that can have made the value infinite or NaN. NULL if
+ * only the node itself can. */
 static const char *makers_text(Arena *arena, const Node *node) {
   NodeList list = {0};
   const char *text = NULL;
@@ -55,7 +57,7 @@ static const char *makers_text(Arena *arena, const Node *node) {
   return others ? text : NULL;
 }
 
-/* A row for each result that lies in memory; how many. */
+/* Adds a row for each floating-point result that is stored. Returns how many. */
 static int add_values(Text *rows, const GraphCode *code) {
   Arena *arena = rows->arena;
   int n = 0;
@@ -81,7 +83,8 @@ static int add_values(Text *rows, const GraphCode *code) {
   return n;
 }
 
-/* Statistics do not count: training does not read them. */
+/* The first kernel that updates a variable which training reads: moving averages of statistics do
+ * not count. */
 static int first_update(const GraphCode *code) {
   for (int k = 0; k < code->kernels.n; k++)
     for (int i = 0; i < code->kernels.kernel[k].n_nodes; i++) {

@@ -1,4 +1,4 @@
-/* Names in JSON. */
+/* Names as JSON strings. */
 #ifndef AMPCC_CODEGEN_PROGRAM_JSON_TEXT_H
 #define AMPCC_CODEGEN_PROGRAM_JSON_TEXT_H
 
@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-/* emit_json.c. JSON is UTF-8; bytes of a name that are not become \xHH. */
+/* emit_json.c. JSON must be UTF-8: in a name that is not, every byte above 127 becomes \xHH. */
 json_t *json_text(Arena *arena, const char *text);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* An entry: this, its key, its data. */
+/* A file begins with this; the key and the data follow. */
 typedef struct Header {
   char magic[8];
   uint64_t key_bytes, data_bytes, sum; /* CRC-32 of the data */
@@ -70,7 +70,8 @@ static Header header_of(const CacheKey *key, const void *data, size_t size) {
   return header;
 }
 
-/* Two keys of one name take turns, which costs time and nothing else. */
+/* Two keys with the same checksum overwrite each other's file, which costs time and nothing else.
+ */
 static bool entry_path(const char *folder, const CacheKey *key, char path[PATH_BYTES]) {
   unsigned long crc = crc32_z(crc32(0, NULL, 0), key->byte, key->n);
   unsigned long adler = adler32_z(adler32(0, NULL, 0), key->byte, key->n);
@@ -97,7 +98,7 @@ static bool write_all(int fd, const void *from, size_t size) {
   return true;
 }
 
-/* The key and the data behind it, if the file is whole and its key is `key`. */
+/* Reads the key and the data of a file, if the file is whole and its key is `key`. */
 static bool read_entry(int fd, const CacheKey *key, Arena *arena, char **data, size_t *size) {
   struct stat st;
   Header found;
@@ -126,7 +127,7 @@ bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **dat
   return good;
 }
 
-/* With all folders above it. */
+/* Makes a folder and all folders above it. */
 static bool make_folder(const char *folder) {
   char path[PATH_BYTES];
   if (snprintf(path, sizeof path, "%s", folder) >= PATH_BYTES)

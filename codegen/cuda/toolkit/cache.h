@@ -1,7 +1,7 @@
-/* What took long to make, kept in a folder of the user's: one file per entry, which holds
- * all that it follows from (its key) and is named by a checksum of that. A file that is damaged,
- * cut short or of another key is as good as none. The folder may be deleted at any time; nothing in
- * it is ever changed. */
+/* Results that took long to make, kept in a folder of the user for later compiles. Each entry is a
+ * file that holds everything that the result follows from (its key) and is named by a checksum of
+ * the key. A file that is damaged, cut short or of another key counts as missing. The folder may be
+ * deleted at any time; a file in it is never changed. */
 #ifndef AMPCC_CODEGEN_CUDA_TOOLKIT_CACHE_H
 #define AMPCC_CODEGEN_CUDA_TOOLKIT_CACHE_H
 
@@ -25,8 +25,8 @@ void cache_key_add(CacheKey *key, const void *part, size_t size);
 void cache_key_text(CacheKey *key, const char *part);
 void cache_key_int(CacheKey *key, long long part);
 
-/* Both take the key as it is and leave it so; a NULL folder holds nothing. The data lies in the
- * arena, a NUL after it. */
+/* Both leave the key as it is. A NULL folder holds nothing. The data lies in the arena, with a NUL
+ * behind it. */
 bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size);
 /* A failure is silent: the next compile does the work again. */
 void cache_put(const char *folder, const CacheKey *key, const void *data, size_t size);

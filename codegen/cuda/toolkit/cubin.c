@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Machine number of CUDA, and attributes of .nv.info: one byte of form, one of meaning, two of
- * size. NVIDIA describes them nowhere; tests/cuda/cubin.c holds them to what ptxas itself reports.
- */
+/* The ELF machine number of CUDA, and attributes of the section .nv.info: each has a byte for its
+ * form, a byte for its meaning and two for its size. NVIDIA does not document them;
+ * tests/cuda/cubin.c compares them with what ptxas reports. */
 enum { MACHINE_CUDA = 190 };
 enum { FORM_BYTES = 4 };
 enum {
@@ -34,7 +34,7 @@ static bool inside(const Cubin *c, uint64_t at, uint64_t size) {
   return at <= c->size && size <= c->size - at;
 }
 
-/* NULL if it does not end inside the table. */
+/* A string of the table; NULL if it does not end inside the table. */
 static const char *text_in(const char *table, size_t size, uint64_t at) {
   return at < size && memchr(table + at, '\0', size - at) ? table + at : NULL;
 }

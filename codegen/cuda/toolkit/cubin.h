@@ -1,4 +1,5 @@
-/* What a cubin says of its kernels: an ELF file, read without NVIDIA's tools. */
+/* What a cubin, an ELF file of machine code, says about its kernels; read without NVIDIA's tools.
+ */
 #ifndef AMPCC_CODEGEN_CUDA_TOOLKIT_CUBIN_H
 #define AMPCC_CODEGEN_CUDA_TOOLKIT_CUBIN_H
 
@@ -18,10 +19,10 @@ typedef struct CubinKernel {
   int code;         /* bytes of instructions */
 } CubinKernel;
 
-/* Kernels by name. False if this is no cubin, or a cut or damaged one. */
+/* Lists the kernels. False if this is no cubin, or one that is cut short or damaged. */
 bool cubin_read(Arena *arena, const void *data, size_t size, CubinKernel **kernel, int *n);
-/* NULL, or why a block of so many threads, with so many bytes of dynamic shared memory, cannot be
- * launched on the device. */
+/* Why a block of so many threads, with so many bytes of dynamic shared memory, cannot be launched
+ * on the device; NULL if it can. */
 const char *cubin_refusal(Arena *arena, const CubinKernel *kernel, const Device *device,
                           int threads, int64_t dynamic_shared);
 

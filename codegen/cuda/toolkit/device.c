@@ -12,7 +12,7 @@ static const Device devices[] = {
 };
 enum { N_DEVICES = sizeof devices / sizeof *devices };
 
-/* GPUs that a user may ask for and cannot have, with the reason. */
+/* GPUs that are not supported although a user may ask for them, with the reason. */
 static const struct {
   const char *name;
   int capability;
@@ -56,8 +56,9 @@ const Device *device_at(int i) {
 }
 
 const char *device_json(Arena *arena, const Device *d) {
-  /* Numbers that follow the product names are the same for all GPUs since Turing, or not looked at.
-   * driverVer: of the driver that comes with CUDA 13.0; programs put their own in its place. */
+  /* The fields without a column in the table are the same for all GPUs since Turing, or cuDNN does
+   * not look at them. driverVer is that of the driver that comes with CUDA 13.0; a program puts the
+   * version of its own machine in its place. */
   return arena_printf(
       arena,
       "{\"deviceName\":\"%s\",\"cudaDeviceId\":0,\"deviceVer\":%d,\"driverVer\":13000,"

@@ -1,4 +1,4 @@
-/* The GPUs that ampcc compiles for: a table, not what is in this machine. */
+/* The GPUs that ampcc compiles for: a table, which does not depend on what is in this machine. */
 #ifndef AMPCC_CODEGEN_CUDA_TOOLKIT_DEVICE_H
 #define AMPCC_CODEGEN_CUDA_TOOLKIT_DEVICE_H
 
@@ -14,7 +14,7 @@ typedef struct Device {
   const char *product;
   int multiprocessors, l2_mib;
   int threads, blocks;       /* that a multiprocessor holds at once */
-  int shared, shared_system; /* bytes: most that a block may ask for; that the driver keeps */
+  int shared, shared_system; /* bytes: the most that a block may ask for; what the driver keeps */
   int clock_mhz, memory_mhz;
   int64_t bytes; /* of memory */
 } Device;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Beside the architecture. They stand in the code's notes too, so no paths, and two threads
- * whatever machine compiles. */
+/* Options beside the architecture. NVRTC copies them into the machine code, so there must be no
+ * paths among them, and the number of threads must not depend on the machine that compiles. */
 static const char *const options[] = {"--std=c++17", "--fmad=false", "--split-compile=2"};
 enum { N_OPTIONS = sizeof options / sizeof *options };
 
@@ -26,7 +26,7 @@ static CacheKey key_of(Arena *arena, const Toolkit *toolkit, const char *text, i
   return key;
 }
 
-/* Finds both in what is, or was, in the cache. */
+/* Splits what the cache holds, machine code and PTX. */
 static bool split(const char *data, size_t size, NvrtcCode *out) {
   Sizes sizes;
   if (size < sizeof sizes)
@@ -43,7 +43,7 @@ static bool split(const char *data, size_t size, NvrtcCode *out) {
 
 /* ---- the compiler ---- */
 
-/* The first line of the log that speaks of an error. */
+/* The first line of the log with an error in it. */
 static void log_reason(const NvrtcApi *api, nvrtcProgram program, Arena *arena,
                        char error[TOOLKIT_ERROR]) {
   size_t size = 0;

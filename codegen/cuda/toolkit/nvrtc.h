@@ -1,4 +1,4 @@
-/* CUDA C to machine code. */
+/* Compiles CUDA C to machine code. */
 #ifndef AMPCC_CODEGEN_CUDA_TOOLKIT_NVRTC_H
 #define AMPCC_CODEGEN_CUDA_TOOLKIT_NVRTC_H
 
@@ -9,13 +9,13 @@ typedef struct NvrtcCode {
   size_t cubin_bytes, ptx_bytes; /* ptx_bytes: without the NUL */
 } NvrtcCode;
 
-/* Compiles a whole text for one capability (90 for sm_90), or takes what the cache folder (NULL:
- * none) holds of it. Equal text, capability and NVRTC give equal bytes. False with one line in
- * `error`: no library, or the first error in the text.
+/* Compiles a whole text for one capability (90 for sm_90), or takes the result from the folder
+ * `cache` (NULL: none). Equal text, capability and version of NVRTC give equal bytes. Returns false
+ * with one line in `error`: no library, or the first error in the text.
  *
- * Products and sums are not contracted (--fmad=false): bits follow from the text, so the same text
- * on the host gives the same values; these kernels wait for memory, not for arithmetic. Kernels
- * that want a fused multiply-add say fmaf. */
+ * A product and a sum are not contracted to a fused multiply-add (--fmad=false), so that the bits
+ * follow from the text and the same text gives the same values on the host. It costs no time,
+ * because these kernels wait for memory. A kernel that wants a fused multiply-add calls fmaf. */
 bool nvrtc_compile(Toolkit *toolkit, const char *cache, Arena *arena, const char *text,
                    int capability, NvrtcCode *out, char error[TOOLKIT_ERROR]);
 

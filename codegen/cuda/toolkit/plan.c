@@ -58,7 +58,7 @@ static const FormRow form_rows[] = {
 #include "codegen/cuda/toolkit/plan_forms.def"
 };
 
-/* NULL for plain forms, and where the device has none. */
+/* The row of plan_forms.def; NULL for plain convolutions, and where the device has no engine. */
 static const FormRow *row_of(const ConvOp *op, const Device *device) {
   for (size_t i = 0; i < sizeof form_rows / sizeof *form_rows; i++)
     if (form_rows[i].form == op->form && device->capability >= form_rows[i].least &&
@@ -67,7 +67,7 @@ static const FormRow *row_of(const ConvOp *op, const Device *device) {
   return NULL;
 }
 
-/* Fewer than 2^31 elements in x and in y each. */
+/* Have x and y fewer than 2^31 elements each? */
 static bool is_countable(const ConvOp *op) {
   int64_t ho, wo;
   return cuda_conv_output(op, &ho, &wo) && op->h * op->w <= INT32_MAX / op->n / op->c &&
@@ -112,7 +112,7 @@ static CacheKey cache_key_of(const Toolkit *toolkit, const char *key, const Devi
   return name;
 }
 
-/* Plans in `data`, which ends in a NUL. */
+/* Reads the plans that the cache holds, `data`, which ends in a NUL. */
 static int split(const char *data, size_t size, const char *key, PlanText *out, int most) {
   int n = 0;
   for (const char *p = data; n < most && p < data + size; n++) {

@@ -11,7 +11,7 @@
 static const char *const library_folder[] = {"lib64", "lib", "nvidia/cu13/lib", "nvidia/cudnn/lib",
                                              ".",     NULL};
 
-/* What must be there before any is opened. */
+/* Files that must be there before any library is opened. */
 static const char *const needed[] = {"libnvrtc.so.13",
                                      "libcudnn_graph.so.9",
                                      "libcudnn_heuristic.so.9",
@@ -21,7 +21,7 @@ static const char *const needed[] = {"libnvrtc.so.13",
                                      NULL};
 
 #ifdef __SANITIZE_ADDRESS__
-/* What NVIDIA's libraries keep to the end is not ours to free. */
+/* A leak checker must not report what NVIDIA's libraries keep until the process ends. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
   return "leak:libcublasLt.so\nleak:libcudnn\nleak:libnvrtc\n";

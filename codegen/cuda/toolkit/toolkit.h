@@ -29,11 +29,11 @@ enum { TOOLKIT_ERROR = 400 };
 /* The folder of --cuda-path, or (NULL) the one that ampcc was built with and then the usual ones.
  * Opens nothing yet. NULL with one line in `error` that names what is missing and the way out. */
 Toolkit *toolkit_find(Arena *arena, const char *folder, char error[TOOLKIT_ERROR]);
-/* Open the library if it is not; false with one line in `error`. */
+/* Open the library if it is not open yet. False with one line in `error`. */
 bool toolkit_cudnn(Toolkit *toolkit, char error[TOOLKIT_ERROR]);
 bool toolkit_nvrtc(Toolkit *toolkit, char error[TOOLKIT_ERROR]);
-/* A device's description for cuDNN, with which planning begins: opens what that takes. Kept until
- * another is asked for. NULL with one line in `error`. */
+/* The description of a device for cuDNN, which planning begins with; opens cuDNN and all that it
+ * needs. Kept until another device is asked for. NULL with one line in `error`. */
 CudnnObject toolkit_device(Toolkit *toolkit, const Device *device, char error[TOOLKIT_ERROR]);
 
 #endif

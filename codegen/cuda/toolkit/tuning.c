@@ -25,7 +25,7 @@ static bool read_int(const Reader *r, const json_t *root, const char *name, int 
   return true;
 }
 
-/* Members in the order of the file, no blanks: as cuDNN writes it. */
+/* Writes an engine as cuDNN does: members in the order of the file, without blanks. */
 static const char *compact(Arena *arena, const json_t *object) {
   char *text = json_dumps(object, JSON_COMPACT);
   CHECK(text, "an object of JSON that is no text");

@@ -1,5 +1,5 @@
-/* Choices among cuDNN's candidates that programs have timed (--tune), for the next compile
- * (--tuning-db). A file is of one GPU:
+/* Choices among the engines of cuDNN that programs have timed (--tune), for the next compile
+ * (--tuning-db). A file is for one GPU:
  *
  *   {"ampcc_tuning": 1,
  *    "device": "NVIDIA H200", "capability": 90, "cudnn": 91900,
@@ -8,7 +8,7 @@
  *       {"microseconds": 41.20, "engine": {"engineId":62,"smVersion":900,"knobChoices":{...}}},
  *       ...]}}
  *
- * with the fastest first: that one is taken. */
+ * with the fastest engine first, which is the one that is taken. */
 #ifndef AMPCC_CODEGEN_CUDA_TOOLKIT_TUNING_H
 #define AMPCC_CODEGEN_CUDA_TOOLKIT_TUNING_H
 
@@ -30,11 +30,11 @@ typedef struct Tuning {
   int n, cap;
 } Tuning;
 
-/* Adds the file of this text. False after errors (E407) that name the place. */
+/* Adds a file with this text. False after errors (E407) that name the place. */
 bool tuning_parse(Arena *arena, const char *path, const char *text, Tuning *out, Diag *diag);
-/* Is there any file for these? */
+/* Is there a file for this capability and version of cuDNN? */
 bool tuning_covers(const Tuning *tuning, int capability, int cudnn_version);
-/* The engine that the first such file has for the key; NULL: none. */
+/* The engine that the first such file names for the key; NULL: there is none. */
 const char *tuning_find(const Tuning *tuning, int capability, int cudnn_version, const char *key);
 
 #endif

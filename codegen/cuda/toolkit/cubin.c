@@ -6,7 +6,7 @@
 
 /* The ELF machine number of CUDA, and attributes of the section .nv.info: each has a byte for its
  * form, a byte for its meaning and two for its size. NVIDIA does not document them;
- * tests/cuda/cubin.c compares them with what ptxas reports. */
+ * tests/cuda/toolkit/cubin.c compares them with what ptxas reports. */
 enum { MACHINE_CUDA = 190 };
 enum { FORM_BYTES = 4 };
 enum {

@@ -1,6 +1,6 @@
-/* The args of generated kernels. One text for all who must agree on it: ampcc, which fills them;
- * CPU programs; the CUDA kernels; the host tables of a CUDA part. So it is C that is also C++, and
- * every struct has the same layout for each of them. */
+/* The arguments of generated kernels. ampcc, which fills them, CPU programs, CUDA kernels and the
+ * tables of a CUDA part on the host all read this text, so it is C that is also C++, and every
+ * struct has the same layout for each of them. */
 #ifndef AMP_ARGS_H
 #define AMP_ARGS_H
 
@@ -11,7 +11,7 @@
 #define AMP_NAN (__builtin_nanf(""))
 #endif
 
-/* The blocks that operands lie in: the numbers of CudaBlock. */
+/* The blocks of memory that operands lie in; numbered as in CudaBlock. */
 enum { AMP_ARENA, AMP_STATE, AMP_CONST, AMP_NOWHERE };
 
 typedef struct AmpRef {
@@ -21,22 +21,22 @@ typedef struct AmpRef {
   uint8_t unused[6];    /* named, so that equal args are equal bytes */
 } AmpRef;
 
-/* Coordinates of a broadcast's result, innermost last; stride 0 along the axes that the operand
- * lacks. */
+/* The axes of a broadcast's result, the innermost last. The stride is the operand's, and 0 along
+ * the axes that the operand lacks. */
 typedef struct AmpIndex {
   int32_t rank;
   int64_t dim[AMPRT_MAX_RANK], stride[AMPRT_MAX_RANK];
 } AmpIndex;
 
-/* CPU: a tensor of `total` elements with C channels as blocks of `stride` elements (whole rows of
- * C, as many as fit AMP_WIDTH, or one row cut into `panels` of `width`). A chunk is a range of
- * blocks in one panel; `groups` ranges. */
+/* CPU: how a tensor of `total` elements with C channels is cut. A block is `stride` elements: as
+ * many rows of C as fit into AMP_WIDTH, or a single longer row, which is cut into `panels` of
+ * `width` elements. A chunk is a range of blocks in one panel; there are `groups` ranges. */
 typedef struct AmpGrid {
   int64_t total, blocks, groups;
   int32_t stride, width, panels, channels;
 } AmpGrid;
 
-/* CUDA: the same tensor as `rows` of `channels`; sums per channel are made by `groups` of rows. */
+/* CUDA: the same tensor as `rows` of `channels`. Sums per channel are made for `groups` of rows. */
 typedef struct AmpSpace {
   int64_t total, rows;
   int32_t channels, groups;
@@ -60,13 +60,13 @@ typedef struct AmpReduce {
   int32_t inner_gone;
 } AmpReduce;
 
-/* CUDA: images that have arrived as bytes -> the port `out`. Where they are only the runtime knows.
- */
+/* CUDA: images that have arrived as bytes become the port `out`. The runtime fills in where they
+ * are. */
 typedef struct AmpPixels {
   const uint8_t *pixel;  /* one per element */
   const double *scaling; /* two per image: AmprtScaling */
   AmpRef out;
-  int64_t each; /* elements of an image, which `parts` blocks share */
+  int64_t each; /* elements of an image, which are the work of `parts` blocks */
   int32_t parts;
 } AmpPixels;
 
@@ -77,7 +77,7 @@ typedef struct AmpTensor {
   int64_t count;
 } AmpTensor;
 
-/* CUDA: what one block works on: elements from `chunk` * AMP_CHUNK on of a tensor of the list. */
+/* CUDA: the piece that one block works on: the elements from `chunk` * AMP_CHUNK on of a tensor. */
 typedef struct AmpPiece {
   int32_t tensor, chunk;
 } AmpPiece;

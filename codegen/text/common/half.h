@@ -1,11 +1,11 @@
-/* 16-bit floats, one number at a time. Part of the prelude of every target, behind its machine.h;
- * one that has instructions for them defines AMP_HAVE_HALF and its own. */
+/* 16-bit floats, one number at a time, for every target; pasted behind its machine.h. A target with
+ * instructions for them defines AMP_HAVE_HALF and functions of its own. */
 #ifndef AMP_PRELUDE_HALF_H
 #define AMP_PRELUDE_HALF_H
 
 #ifndef AMP_HAVE_HALF
 
-/* Nearest even; what overflows becomes Inf, NaN stays (quiet). */
+/* Rounds to nearest even. Overflow gives Inf, and NaN stays a (quiet) NaN. */
 AMP_INLINE float amp_round_bf16(float x) {
   uint32_t u = amp_bits(x), nan = u | 0x400000u;
   uint32_t r = u + 0x7fffu + ((u >> 16) & 1u);
@@ -31,7 +31,7 @@ AMP_INLINE float amp_from_bf16(uint16_t h) {
   return amp_float((uint32_t)h << 16);
 }
 
-/* Of a float that f16 can hold: its bits. */
+/* The bits of a float that f16 can hold. */
 AMP_INLINE uint16_t amp_to_f16(float x) {
   uint32_t u = amp_bits(amp_round_f16(x)), a = u & 0x7fffffffu;
   uint32_t h = (a >> 13) - (112u << 10);

@@ -3,8 +3,8 @@
  * for subnormals (tests/codegen/prelude.c). Plain multiplications and additions only: every machine
  * gives the same bits.
  *
- * Part of the prelude of every target, behind its own, which defines AMP_INLINE, AMP_FN, AMP_INF,
- * AMP_NAN, amp_bits, amp_float, amp_cos_pi and declares what it uses of math.h. */
+ * For every target; pasted behind its prelude.h, which defines AMP_INLINE, AMP_FN, AMP_INF,
+ * AMP_NAN, amp_bits, amp_float and amp_cos_pi, and declares what is used of the C library. */
 #ifndef AMP_PRELUDE_MATH_H
 #define AMP_PRELUDE_MATH_H
 
@@ -32,7 +32,7 @@ AMP_INLINE float amp_pow2(int32_t n) {
   return amp_float((uint32_t)(n + 127) << 23);
 }
 
-/* In two factors: 2^n alone may be out of range where the result is not. */
+/* Scaled by 2^n in two factors: 2^n alone may be out of range where the result is not. */
 AMP_INLINE float amp_exp(float x) {
   float y = x > 89.0f ? 89.0f : x;
   y = y < -104.0f ? -104.0f : y;
@@ -72,7 +72,7 @@ AMP_INLINE float amp_tanh(float x) {
   return x == 0.0f ? x : z;
 }
 
-/* exp of what is never positive: no overflow, and the small results keep their bits. */
+/* The argument of exp is never positive, so nothing overflows and small results keep their bits. */
 AMP_INLINE float amp_sigmoid(float x) {
   float e = amp_exp(amp_float(amp_bits(x) | 0x80000000u)), d = 1.0f + e;
   float y = (x < 0.0f ? e : 1.0f) / d;

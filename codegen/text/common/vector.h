@@ -1,19 +1,19 @@
-/* Ops on vectors over the channels and on scalars: few elements, so in double. Part of the prelude
- * of every target; see prelude_math.h. */
+/* Ops on vectors over the channels and on scalars. These are few elements, so they are computed in
+ * double. For every target; pasted behind its prelude.h, like math.h. */
 #ifndef AMP_PRELUDE_VECTOR_H
 #define AMP_PRELUDE_VECTOR_H
 
 #include "codegen/text/common/math.h"
 
-/* mean and biased variance from sums of x and x*x over M elements. Rounding may leave a tiny
- * negative variance. */
+/* Mean and biased variance from sums of x and x*x over M elements. Rounding could leave a tiny
+ * negative variance, which becomes 0. */
 AMP_FN void amp_bn_stats(double sum, double square, double M, float *mean, float *var) {
   double m = sum / M, v = square / M - m * m;
   *mean = (float)m;
   *var = (float)(v < 0 ? 0 : v);
 }
 
-/* shift is taken with the rounded scale: x = mean then gives beta to the last bit. */
+/* shift is computed with the rounded scale, so that x = mean gives beta to the last bit. */
 AMP_FN void amp_bn_fold(float gamma, float beta, float mean, float var, double epsilon,
                         float *scale, float *shift) {
   *scale = (float)((double)gamma / sqrt((double)var + epsilon));
@@ -36,7 +36,8 @@ AMP_FN float amp_ema(float old, float batch, float momentum, double correction) 
   return (float)((double)old * m + (double)batch * correction * (1 - m));
 }
 
-/* s: kind, base, end, warm-up, total, n, boundaries[n], factors[n+1]; `size` entries. */
+/* The table s has `size` entries: kind, base, end, warm-up, total, n, boundaries[n], factors[n+1].
+ */
 AMP_FN float amp_lr_schedule(int64_t at, const float *s, int64_t size) {
   double step = (double)at, base = (double)s[1], warmup = (double)s[3], total = (double)s[4];
   if (step < warmup)

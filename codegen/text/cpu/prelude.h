@@ -1,9 +1,9 @@
-/* Helpers of the generated kernels: where operands lie, how an iteration space is cut into chunks,
- * loads and stores of the 16-bit floats. Becomes part of every program, in front of its kernels,
- * right after args.h. Includes nothing else: immintrin.h would cost half a second to compile.
+/* Helpers of generated kernels: where operands lie, how an iteration space is cut into chunks,
+ * loads and stores of 16-bit floats. Pasted into every CPU program in front of its kernels, behind
+ * args.h and half.h. Includes nothing: immintrin.h would take half a second to compile.
  *
  * Every result is the same bit for bit on every machine, with every compiler and for every number
- * of threads: no contraction, and chunks that follow from shapes alone. */
+ * of threads: nothing is contracted to a fused multiply-add, and chunks follow from shapes. */
 #ifndef AMP_PRELUDE_H
 #define AMP_PRELUDE_H
 
@@ -11,8 +11,8 @@
 #include "codegen/text/common/args.h"
 #include "codegen/text/common/half.h"
 
-/* A block has up to AMP_WIDTH elements. Its buffers are longer: at a distance of exactly 4096 bytes
- * the CPU takes a load from one for the store to another and waits. */
+/* A block has up to AMP_WIDTH elements. Its buffers are longer than that: where two lie exactly
+ * 4096 bytes apart, the CPU mistakes a load from one for the store to the other and waits. */
 enum { AMP_WIDTH = 1024, AMP_BUFFER = AMP_WIDTH + 24, AMP_RUN = 32 };
 
 /* ---- where operands lie ---- */
@@ -25,7 +25,7 @@ AMP_INLINE void *amp_at(const AmprtRun *run, const AmpRef *ref) {
   return (ref->where == AMP_STATE ? run->state : run->arena) + ref->at;
 }
 
-/* Is the update that `ref` guards to happen? No predicate: always. */
+/* Does the predicate `ref` allow the update? Without a predicate it always happens. */
 AMP_INLINE int amp_go(const AmprtRun *run, const AmpRef *ref) {
   const uint8_t *go = (const uint8_t *)amp_at(run, ref);
   return !go || *go;
@@ -48,14 +48,15 @@ AMP_INLINE AmpChunk amp_chunk(const AmpGrid *grid, int64_t chunk) {
   return at;
 }
 
-/* Elements of the block that starts at `start`: the last one may be shorter. */
+/* How many elements the block at `start` has: the last block may be shorter. */
 AMP_INLINE int amp_block(const AmpGrid *grid, const AmpChunk *at, int64_t start) {
   int64_t left = grid->total - start;
   return left < at->width ? (int)left : at->width;
 }
 
-/* Do the short float sums go to the doubles after block b? The first and the last block are runs of
- * their own: the first gives the shift of the squares, the last may be short. */
+/* Are the sums in float added to the doubles after block b? That happens after runs of blocks; the
+ * first and the last block are runs of their own, because the first gives the shift of the squares
+ * and the last may be short. */
 AMP_INLINE int amp_run_ends(const AmpChunk *at, int64_t b) {
   return (b - at->first) % AMP_RUN == 0 || b + 2 >= at->last;
 }
@@ -88,7 +89,7 @@ AMP_FN void amp_load_bf16(float *restrict dst, const uint16_t *restrict src, int
   for (; i < n; i++)
     dst[i] = amp_from_bf16(src[i]);
 }
-/* Of floats that bf16 can hold: drops the zeros. */
+/* The bits of floats that bf16 can hold: their lower halves are zero. */
 AMP_FN void amp_store_bf16(uint16_t *restrict dst, const float *restrict src, int n) {
   int i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -193,7 +194,7 @@ AMP_INLINE void amp_copy(void *dst, const void *src, int64_t bytes) {
   __builtin_memcpy(dst, src, (size_t)bytes);
 }
 
-/* The part of a vector over the channels that goes with a panel, repeated for each row of a block.
+/* The part of a vector over the channels that belongs to a panel, repeated for each row of a block.
  */
 AMP_FN void amp_vector(float *buf, const AmpRef *ref, const void *base, const AmpGrid *grid,
                        const AmpChunk *at) {
@@ -214,7 +215,8 @@ AMP_FN int64_t amp_index(const AmpIndex *ix, int64_t element) {
   return from;
 }
 
-/* dst[0..n): what elements first..first+n of the result are made of; `size` bytes each. */
+/* dst[0..n) becomes the operand's elements for elements first..first+n of the result, `size` bytes
+ * each. */
 AMP_FN void amp_gather(void *dst, const void *src, const AmpIndex *ix, int64_t first, int n,
                        int size) {
   unsigned char *to = (unsigned char *)dst;

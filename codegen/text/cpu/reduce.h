@@ -87,7 +87,7 @@ AMP_FN void amp_all_finite(const AmprtRun *run, const void *args) {
   *(uint8_t *)amp_at(run, &a->out) = !bad;
 }
 
-/* Of one tensor, cut at places that its size alone decides. */
+/* The sum of squares of one tensor, cut at places that follow from its size alone. */
 AMP_FN double amp_norm_part(const AmprtRun *run, const AmpTensor *t, float inv) {
   enum { MOST = 64 };
   const int64_t piece = 65536, n = t->count, fits = (n + piece - 1) / piece;

@@ -46,7 +46,7 @@ AMP_FN double amp_squares(int dtype, const void *x, int64_t at, int64_t end, flo
   return amp_lanes(lane);
 }
 
-/* NaN is skipped; it makes the sum NaN later. */
+/* The maximum skips NaN, which makes the sum NaN later. */
 AMP_FN float amp_row_max(const AmpRow *a, const void *x, int64_t first) {
   float buf[AMP_BUFFER], lane[AMP_LANES];
   for (int j = 0; j < AMP_LANES; j++)

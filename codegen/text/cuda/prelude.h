@@ -1,9 +1,9 @@
-/* Helpers of the CUDA kernels: where operands lie, loads and stores of some elements at once,
- * broadcasts, sums over the threads of a block. In front of all kernels, as text.
+/* Helpers of CUDA kernels: where operands lie, loads and stores of several elements at once,
+ * broadcasts, sums over the threads of a block. Pasted in front of all kernels.
  *
- * Everything is inlined into kernels that give types and counts as literals, so that each branch on
- * them is gone and each small array lies in registers. Bits: no contraction, no order that depends
- * on the device, no atomics. */
+ * Everything is inlined into kernels that give types and counts as literals, so that branches on
+ * them disappear and small arrays lie in registers. The bits are the same everywhere: nothing is
+ * contracted, no order depends on the device, and there are no atomic operations. */
 #ifndef AMP_PRELUDE_H
 #define AMP_PRELUDE_H
 
@@ -23,7 +23,7 @@ AMP_INLINE unsigned char *amp_at(const CudaRun *run, const AmpRef *ref) {
   return ref->where == AMP_CONST ? (unsigned char *)(run->constant + ref->at) : (unsigned char *)0;
 }
 
-/* Is the update that `ref` guards to happen? No predicate: always. */
+/* Does the predicate `ref` allow the update? Without a predicate it always happens. */
 AMP_INLINE int amp_go(const CudaRun *run, const AmpRef *ref) {
   const uint8_t *go = amp_at(run, ref);
   return !go || *go;
@@ -210,7 +210,7 @@ AMP_INLINE double amp_sum(double v, int lanes, double *shared) {
   return v;
 }
 
-/* As amp_sum, but the first that uses `shared`. */
+/* The maximum over the same threads as in amp_sum; nothing may have used `shared` before. */
 AMP_INLINE float amp_max(float v, int lanes, double *shared) {
   v = amp_warp_max(v);
   if (lanes == AMP_WARP)

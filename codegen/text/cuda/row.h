@@ -24,7 +24,7 @@ AMP_INLINE AmpTeam amp_team(int64_t rows, int64_t K, int lanes, double *shared) 
   return t;
 }
 
-/* NaN is skipped; it makes the sum NaN later. */
+/* The maximum skips NaN, which makes the sum NaN later. */
 AMP_INLINE float amp_row_max(const AmpTeam *t, const AmpRow *a, const void *x) {
   float max = -AMP_INF;
   for (int64_t k = t->lane; k < a->K; k += t->lanes) {

@@ -38,7 +38,7 @@ AMP_INLINE AmpTile amp_tile(const AmpSpace *space, int n) {
 AMP_INLINE void amp_tile_sum(const AmpTile *t, int n, float *s, float *shared) {
   const int at = (int)threadIdx.x;
   int rows = t->tall;
-  __syncthreads(); /* what was there before was read */
+  __syncthreads(); /* until all have read what was there before */
   AMP_UNROLL
   for (int i = 0; i < n; i++)
     shared[i * AMP_THREADS + at] = s[i];
@@ -94,7 +94,7 @@ AMP_INLINE int amp_finish_channel(void) {
   return (int)(blockIdx.x * AMP_COLUMNS + threadIdx.x % AMP_COLUMNS);
 }
 
-/* Sum over the slices, right in the threads of slice 0. `shared`: AMP_THREADS. */
+/* The sum over the slices, valid in the threads of slice 0. `shared`: AMP_THREADS numbers. */
 AMP_INLINE double amp_slice_sum(double v, double *shared) {
   const int at = (int)threadIdx.x;
   __syncthreads();

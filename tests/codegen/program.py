@@ -158,7 +158,7 @@ def temps(folder):
 
 
 def json_and_dot(folder):
-    path = model(folder, layer=HOSTILE[1].replace('"', '\\"'), value="\\xff")
+    path = model(folder, layer=HOSTILE[1].replace('"', '\\"'), value="\\xc3\\xbf")  # names are UTF-8
     tree = json.loads(run(ampcc, path, "--emit=json").stdout)
     train = next(g for g in tree["graphs"] if g["name"] == "train")
     assert train["stage"] == "planned" and tree["state_bytes"] > 0

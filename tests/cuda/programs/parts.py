@@ -73,7 +73,7 @@ def left_out():
     """A GPU that nobody named and that cannot run the model has no part; one that was named ends the compile."""
     pathlib.Path("large.amp").write_text(LARGE)
     _, err = run(ampcc, "large.amp", "-o", "large", "--cache-dir=cache")
-    assert "no part for cuda:sm_89: error[E409]: @train needs 32.0" in err, err
+    assert "no part for cuda:sm_89: large.amp: error[E409]: @train needs 32.0" in err, err
     assert [line.split()[1] for line in err.splitlines()[-3:]] == ["cuda:sm_90", "cuda:sm_80", "cpu"], err
     _, err = run(ampcc, "large.amp", "-o", "named", "--target=cpu,cuda:l4", status=1)
     assert "error[E409]" in err and not pathlib.Path("named").exists(), err

@@ -188,7 +188,7 @@ static Recompute recompute_new(PassContext *context, Graph *graph) {
   r.last = ints_new(r.arena, s->n, 0);
   r.place = ints_new(r.arena, s->n, 0);
   r.again_last = ints_new(r.arena, s->n, 0);
-  r.over = ints_new(r.arena, s->n, -1);
+  r.over = arena_alloc(r.arena, ((size_t)s->n + 1) * sizeof *r.over);
   for (int k = 0; k < s->kernels.n; k++) {
     r.workspace[k] =
         round_up(r.target->workspace(r.target, &s->kernels.kernel[k]), r.target->align);

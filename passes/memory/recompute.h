@@ -16,6 +16,12 @@ typedef struct Remake {
   bool wide;                   /* a library made it, in f32 up to the last rounding */
 } Remake;
 
+/* The first copy of a storage, or the second, which is made again. */
+typedef struct Copy {
+  int storage; /* -1: none */
+  bool again;
+} Copy;
+
 typedef struct Recompute {
   Arena *arena;
   Graph *graph;
@@ -30,9 +36,8 @@ typedef struct Recompute {
   int *last;       /* slot in which the first copy dies */
   int *place;      /* kernel in front of which the second is made; past the last if none */
   int *again_last; /* slot in which it dies */
-  int *over;     /* whose place it takes over: the first (2i) or second (2i + 1) copy of storage i,
-                    or -1 */
-  int64_t *live; /* per slot: bytes */
+  Copy *over;      /* whose place it takes over */
+  int64_t *live;   /* per slot: bytes */
 } Recompute;
 
 /* recompute_remake.c: all that can be made again by pointwise ops from what is stored. */

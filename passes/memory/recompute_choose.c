@@ -5,52 +5,30 @@
 
 #include <stdlib.h>
 
+/* When a kernel runs; slot 0 for what is there before the first one (maker -1). */
 static int slot_of(int kernel) {
   return kernel < 0 ? 0 : 2 * kernel + 1;
 }
 
-static void at_most(int *place, int kernel) {
-  *place = kernel < *place ? kernel : *place;
-}
-
-static void at_least(int *last, int slot) {
-  *last = slot > *last ? slot : *last;
+/* When what is made again for a kernel is made. */
+static int slot_before(int kernel) {
+  return 2 * kernel;
 }
 
 /* ---- lifetimes ---- */
 
-static void find_readers(Recompute *r, int i) {
-  const Storage *storage = &r->storages->storage[i];
-  int n = r->storages->kernels.n;
-  r->last[i] = storage->output ? slot_of(n - 1) : slot_of(storage->maker);
-  r->place[i] = n;
-  r->again_last[i] = r->over[i] = -1;
-  for (int k = 0; k < r->reader[i].n; k++) {
-    int reader = r->reader[i].v[k];
-    if (r->split[i] < 0 || reader <= r->split[i]) {
-      at_least(&r->last[i], slot_of(reader));
-    } else {
-      at_most(&r->place[i], reader);
-      at_least(&r->again_last[i], slot_of(reader));
-    }
-  }
+/* A kernel reads storage i in this slot: the copy that is alive there lives at least that long, and
+ * a second copy is made in front of its first reader. */
+static void read_at(Recompute *r, int i, int kernel, int slot) {
+  bool again = r->split[i] >= 0 && kernel > r->split[i];
+  int *last = again ? &r->again_last[i] : &r->last[i];
+  if (slot > *last)
+    *last = slot;
+  if (again && kernel < r->place[i])
+    r->place[i] = kernel;
 }
 
-/* What storage i is made of again must be there, the second copy of it where there is one. */
-static void keep_leaves(Recompute *r, int i) {
-  const IntList *leaf = &r->remake[i]->leaf;
-  for (int k = 0; k < leaf->n; k++) {
-    int l = leaf->v[k];
-    if (r->split[l] < 0 || r->place[i] <= r->split[l]) {
-      at_least(&r->last[l], 2 * r->place[i]);
-    } else {
-      at_most(&r->place[l], r->place[i]);
-      at_least(&r->again_last[l], 2 * r->place[i]);
-    }
-  }
-}
-
-/* As plan-memory does it: a loop writes over an operand that dies. */
+/* As plan-memory does it: a loop writes over an operand that dies in it. */
 static void take_over(Recompute *r, int k, int made) {
   const Storage *storage = r->storages->storage;
   for (int i = 0; i < r->storages->reads[k].n; i++) {
@@ -59,21 +37,31 @@ static void take_over(Recompute *r, int k, int made) {
     int *last = again ? &r->again_last[old] : &r->last[old];
     if (*last == slot_of(k) &&
         storage_may_replace(&r->storages->kernels.kernel[k], &storage[made], &storage[old])) {
-      r->over[made] = 2 * old + again;
+      r->over[made] = (Copy){.storage = old, .again = again};
       --*last;
       return;
     }
   }
 }
 
+/* All that follows from the splits. */
 static void find_spans(Recompute *r) {
   const Storages *s = r->storages;
-  for (int i = 0; i < s->n; i++)
-    find_readers(r, i);
-  for (int i = s->n - 1; i >= 0; i--) /* readers before makers */
-    if (r->split[i] >= 0)
-      keep_leaves(r, i);
-  for (int k = 0; k < s->kernels.n; k++)
+  int n = s->kernels.n;
+  for (int i = 0; i < s->n; i++) {
+    const Storage *storage = &s->storage[i];
+    r->last[i] = storage->output ? slot_of(n - 1) : slot_of(storage->maker);
+    r->place[i] = n;
+    r->again_last[i] = -1;
+    r->over[i] = (Copy){.storage = -1};
+    for (int k = 0; k < r->reader[i].n; k++)
+      read_at(r, i, r->reader[i].v[k], slot_of(r->reader[i].v[k]));
+  }
+  /* What a second copy is made of must be there; readers before makers. */
+  for (int i = s->n - 1; i >= 0; i--)
+    for (int k = 0; r->split[i] >= 0 && k < r->remake[i]->leaf.n; k++)
+      read_at(r, r->remake[i]->leaf.v[k], r->place[i], slot_before(r->place[i]));
+  for (int k = 0; k < n; k++)
     for (int m = 0; m < s->makes[k].n; m++)
       take_over(r, k, s->makes[k].v[m]);
 }
@@ -93,7 +81,7 @@ static int find_peak(Recompute *r) {
     int64_t bytes = round_up(s->storage[i].bytes, r->target->align);
     add_span(r, bytes, slot_of(s->storage[i].maker), r->last[i]);
     if (r->split[i] >= 0)
-      add_span(r, bytes, 2 * r->place[i], r->again_last[i]);
+      add_span(r, bytes, slot_before(r->place[i]), r->again_last[i]);
   }
   for (int k = 0; k < s->kernels.n; k++)
     add_span(r, r->workspace[k], slot_of(k), slot_of(k));
@@ -188,15 +176,15 @@ static int *new_numbers(const Recompute *r, Arena *arena) {
   return number;
 }
 
-/* The first (c = 2i) or second (2i + 1) copy of storage i, in kernels as they will be numbered. */
-static Block span_of(const Recompute *r, const int *number, int c) {
-  const Storage *storage = &r->storages->storage[c / 2];
-  bool again = c % 2;
-  int last = again ? r->again_last[c / 2] : r->last[c / 2];
-  int first = again ? number[r->place[c / 2]] - 1 : storage->maker < 0 ? 0 : number[storage->maker];
+/* The life of one copy of storage i, in kernels as they will be numbered. A copy that dies in the slot
+ * in front of a kernel is last read by the kernel that makes values again there. */
+static Block span_of(const Recompute *r, const int *number, int i, bool again) {
+  const Storage *storage = &r->storages->storage[i];
+  int last = again ? r->again_last[i] : r->last[i], kernel = last / 2;
+  int first = again ? number[r->place[i]] - 1 : storage->maker < 0 ? 0 : number[storage->maker];
   return (Block){.bytes = round_up(storage->bytes, r->target->align),
                  .first = first,
-                 .last = last % 2 ? number[last / 2] : number[last / 2] - (last > 0)};
+                 .last = last == slot_of(kernel) || !last ? number[kernel] : number[kernel] - 1};
 }
 
 /* What plan-memory will make of it: the size of the arena. */
@@ -204,20 +192,22 @@ static int64_t packed_bytes(const Recompute *r) {
   const Storages *s = r->storages;
   Arena *arena = arena_new();
   int *number = new_numbers(r, arena), n = 0;
-  size_t room = 2 * (size_t)s->n + (size_t)s->kernels.n + 1;
-  Block *block = arena_alloc(arena, room * sizeof *block);
-  int *block_of = arena_alloc(arena, room * sizeof *block_of);
-  for (int c = 0; c < 2 * s->n; c++) {
-    if (c % 2 && r->split[c / 2] < 0)
-      continue;
-    int over = c % 2 ? -1 : r->over[c / 2];
-    block_of[c] = over < 0 ? n++ : block_of[over];
-    Block span = span_of(r, number, c);
-    if (over < 0)
-      block[block_of[c]] = span;
-    else
-      block[block_of[c]].last = span.last;
-  }
+  size_t copies = 2 * (size_t)s->n;
+  Block *block = arena_alloc(arena, (copies + (size_t)s->kernels.n + 1) * sizeof *block);
+  int *block_of[2] = {arena_alloc(arena, (copies + 1) * sizeof(int)),
+                      arena_alloc(arena, (copies + 1) * sizeof(int))};
+  for (int i = 0; i < s->n; i++)
+    for (int again = 0; again <= (r->split[i] >= 0); again++) {
+      Block span = span_of(r, number, i, again);
+      Copy over = again ? (Copy){.storage = -1} : r->over[i];
+      if (over.storage < 0) {
+        block_of[again][i] = n;
+        block[n++] = span;
+      } else { /* the same place, for longer */
+        block_of[again][i] = block_of[over.again][over.storage];
+        block[block_of[again][i]].last = span.last;
+      }
+    }
   for (int k = 0; k < s->kernels.n; k++)
     if (r->workspace[k])
       block[n++] = (Block){.bytes = r->workspace[k], .first = number[k], .last = number[k]};

@@ -232,10 +232,11 @@ static void announce(AmprtSession *session) {
     snprintf(runs_on, sizeof runs_on, "%s", program->target);
   else
     snprintf(runs_on, sizeof runs_on, "%d threads", program->threads ? program->threads() : 1);
-  amprt_say(&session->log,
-            "%s, %s, %" PRId64 " parameters, batch %" PRId64 ", %" PRId64 " %simages, %s",
-            program->model, program->dtype, amprt_count_parameters(program), program->batch_size,
-            session->data.train.n, session->data.synthetic ? "synthetic " : "", runs_on);
+  if (!session->options.quiet)
+    amprt_say(&session->log,
+              "%s, %s, %" PRId64 " parameters, batch %" PRId64 ", %" PRId64 " %simages, %s",
+              program->model, program->dtype, amprt_count_parameters(program), program->batch_size,
+              session->data.train.n, session->data.synthetic ? "synthetic " : "", runs_on);
   if (session->options.verbose && program->describe)
     amprt_say(&session->log, "%s, %s", program->version, program->describe());
   amprt_event_begin(&event, "start");

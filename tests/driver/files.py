@@ -142,6 +142,7 @@ def dies_with_all(what, command, number):
 
 def signals():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # one that is ignored, as nohup leaves it to its children, would stay so
         dies_with_all(number.name, [AMPCC, "mlp.pb", "--target=cpu", "--cc=" + os.path.abspath("slowcc"), "-o", "ended"], number)
 
 

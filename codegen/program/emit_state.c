@@ -133,7 +133,9 @@ void emit_state(const ProgramCode *program, FILE *out) {
     add_variable(&rows, program->module->graph[0], node, i);
   }
   for (int i = 0; i < RECIPE_COUNT; i++) {
-    const char *flag = recipe_field[i].flag;
+    const char *flag = recipe_field[i].flag, *at = (const char *)recipe + recipe_field[i].offset;
+    if (recipe_field[i].kind == RECIPE_FLOAT && !recipe_is_set((const double *)at))
+      continue; /* a coefficient that this optimizer does not have */
     const char *value = cstring_text(arena, setting_text(arena, recipe, &recipe_field[i]));
     if (recipe_field[i].when == RECIPE_RUN) { /* the program has a flag for it */
       text_format(&settings, "{\"%s\", %s},\n", flag, value);

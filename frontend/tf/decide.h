@@ -4,7 +4,7 @@
 #define AMPCC_FRONTEND_TF_DECIDE_H
 
 #include "frontend/tf/graph.h"
-#include "frontend/tf/lists.h"
+#include "frontend/tf/rules/lists.h"
 #include "passes/precision/amp_solve.h"
 
 typedef struct TfDecision {

@@ -3,7 +3,7 @@
 #ifndef AMPCC_FRONTEND_TF_GRAPH_H
 #define AMPCC_FRONTEND_TF_GRAPH_H
 
-#include "frontend/tf/ops.h"
+#include "frontend/tf/rules/ops.h"
 #include "frontend/tf/settings.h"
 
 typedef struct TfVertex {

@@ -1,6 +1,6 @@
 #include "frontend/tf/pass.h"
 
-#include "frontend/tf/device.h"
+#include "frontend/tf/rules/device.h"
 
 #include <string.h>
 

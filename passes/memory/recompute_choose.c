@@ -176,8 +176,8 @@ static int *new_numbers(const Recompute *r, Arena *arena) {
   return number;
 }
 
-/* The life of one copy of storage i, in kernels as they will be numbered. A copy that dies in the slot
- * in front of a kernel is last read by the kernel that makes values again there. */
+/* The life of one copy of storage i, in kernels as they will be numbered. A copy that dies in the
+ * slot in front of a kernel is last read by the kernel that makes values again there. */
 static Block span_of(const Recompute *r, const int *number, int i, bool again) {
   const Storage *storage = &r->storages->storage[i];
   int last = again ? r->again_last[i] : r->last[i], kernel = last / 2;

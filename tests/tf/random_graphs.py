@@ -1,4 +1,4 @@
-"""Random graphs for against_tensorflow.py: every op of frontend/tf/ops.def that the TensorFlow at hand registers, ops
+"""Random graphs for against_tensorflow.py: every op of frontend/tf/rules/ops.def that the TensorFlow at hand registers, ops
 of the precision lists above all, in islands of other types, batch norms, TensorLists, loops, pins, library calls,
 fetched inner nodes, and orders. They make no sense but to the pass, which looks at types alone."""
 import pathlib, re
@@ -23,8 +23,8 @@ def table(path, macro):
 
 def usable():
     """name -> (OpDef, weight)"""
-    listed, ops = set(table("frontend/tf/lists.def", "TF_LIST")), {}
-    for name in sorted(set(table("frontend/tf/ops.def", "TF_OP")) - NEVER):
+    listed, ops = set(table("frontend/tf/rules/lists.def", "TF_LIST")), {}
+    for name in sorted(set(table("frontend/tf/rules/ops.def", "TF_OP")) - NEVER):
         op = op_def_registry.get(name)
         if op is None or any(a.type in ("func", "list(func)") for a in op.attr):
             continue

@@ -1,9 +1,9 @@
 /* The tables of frontend/tf: in order for the search, every row well formed, the lists' ops known,
  * and the readers of small languages around them: device names, wire format. */
 #include "frontend/import/wire.h"
-#include "frontend/tf/device.h"
 #include "frontend/tf/graph.h"
-#include "frontend/tf/lists.h"
+#include "frontend/tf/rules/device.h"
+#include "frontend/tf/rules/lists.h"
 
 /* clang-format off */
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "frontend/tf/ops.h"
+#include "frontend/tf/rules/ops.h"
 
 #include "frontend/tf/names.h"
 #include "ir/base/diag.h"
@@ -15,7 +15,7 @@ typedef struct Row {
 enum { STATELESS = false, STATEFUL = true };
 static const Row row[] = {
 #define TF_OP(name, in, out, attrs, stateful) {#name, in, out, attrs, stateful},
-#include "frontend/tf/ops.def"
+#include "frontend/tf/rules/ops.def"
 };
 const int n_tf_ops = sizeof row / sizeof row[0];
 

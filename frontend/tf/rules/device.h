@@ -1,6 +1,6 @@
 /* Which nodes the pass may change (specs/amp-rewrite.md 2.2). */
-#ifndef AMPCC_FRONTEND_TF_DEVICE_H
-#define AMPCC_FRONTEND_TF_DEVICE_H
+#ifndef AMPCC_FRONTEND_TF_RULES_DEVICE_H
+#define AMPCC_FRONTEND_TF_RULES_DEVICE_H
 
 #include "frontend/tf/settings.h"
 

@@ -1,4 +1,4 @@
-#include "frontend/tf/device.h"
+#include "frontend/tf/rules/device.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "frontend/tf/lists.h"
+#include "frontend/tf/rules/lists.h"
 
 #include "ir/base/list.h"
 
@@ -24,7 +24,7 @@ typedef struct Row {
 static const Row row[] = {
 #define TF_LIST(op, fp16, bf16, bf16_2_15, when)                                                   \
   {#op, AMP_##fp16, AMP_##bf16, AMP_##bf16_2_15, when},
-#include "frontend/tf/lists.def"
+#include "frontend/tf/rules/lists.def"
 };
 const int n_tf_list_rows = sizeof row / sizeof row[0];
 

@@ -1,7 +1,7 @@
 /* What ampcc-tf knows of TensorFlow's ops: the ports of each and the types that these may have, but
  * not what it computes. It comes from ops.def, or from the signature of a library function. */
-#ifndef AMPCC_FRONTEND_TF_OPS_H
-#define AMPCC_FRONTEND_TF_OPS_H
+#ifndef AMPCC_FRONTEND_TF_RULES_OPS_H
+#define AMPCC_FRONTEND_TF_RULES_OPS_H
 
 #include "frontend/tf/graphdef.pb-c.h"
 #include "ir/base/arena.h"

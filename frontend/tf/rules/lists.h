@@ -1,6 +1,6 @@
 /* TensorFlow's four op lists of one version and mode, with the user's edits. */
-#ifndef AMPCC_FRONTEND_TF_LISTS_H
-#define AMPCC_FRONTEND_TF_LISTS_H
+#ifndef AMPCC_FRONTEND_TF_RULES_LISTS_H
+#define AMPCC_FRONTEND_TF_RULES_LISTS_H
 
 #include "frontend/tf/settings.h"
 

@@ -2,7 +2,7 @@
  * rule named in ir/ops.def. */
 #include "ir/infer.h"
 
-#include "ir/opt.h"
+#include "ir/recipe/opt.h"
 
 #include <string.h>
 

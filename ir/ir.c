@@ -3,7 +3,7 @@
 #include "ir/ir.h"
 
 #include "ir/names.h"
-#include "ir/recipe.h"
+#include "ir/recipe/recipe.h"
 
 #include <string.h>
 

@@ -141,7 +141,7 @@ typedef struct Graph {
 
 struct Module {
   Arena *arena;
-  struct Recipe *recipe; /* ir/recipe.h; never NULL */
+  struct Recipe *recipe; /* ir/recipe/recipe.h; never NULL */
   Graph *graph[MAX_GRAPHS];
   int n_graphs;
   int64_t state_bytes; /* plan-memory: size of the state block */

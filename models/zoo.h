@@ -18,7 +18,7 @@ typedef struct ZooFamily {
   const int *sizes;            /* instead of first..last, ends in 0; or NULL */
   ZooBuild *build;
   int64_t classes;     /* unless --classes says otherwise */
-  const char *dataset; /* of the recipe: a row of ir/datasets.def; NULL: none has a reader */
+  const char *dataset; /* of the recipe: a row of ir/recipe/datasets.def; NULL: none has a reader */
   const char *summary;
 } ZooFamily;
 

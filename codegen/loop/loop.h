@@ -6,7 +6,7 @@
 
 #include "codegen/loop/emitter.h"
 #include "codegen/text/common/args.h"
-#include "ir/opt.h"
+#include "ir/recipe/opt.h"
 #include "ir/space.h"
 
 /* How a kernel reads an operand that it does not compute. */

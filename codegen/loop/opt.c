@@ -1,6 +1,6 @@
-/* Optimizers: rows of ir/opt.def, whose steps are in codegen/text/common/opt.h. A kernel is one
- * opt_* node and the updates of its results. */
-#include "ir/opt.h"
+/* Optimizers: rows of ir/recipe/opt.def, whose steps are in codegen/text/common/opt.h. A kernel is
+ * one opt_* node and the updates of its results. */
+#include "ir/recipe/opt.h"
 
 #include "codegen/loop/loop.h"
 
@@ -35,7 +35,7 @@ static void set_results(const Kernel *kernel, AmpOpt *opt) {
 
 static void set_numbers(const Node *node, AmpOpt *opt) {
 #define COEFFICIENT(attribute, field, ...) opt->field = attr_float(node, ATTR_##attribute, 0);
-#include "ir/opt.def"
+#include "ir/recipe/opt.def"
   opt->decay = attr_float(node, ATTR_DECAY, 0);
   opt->clip = attr_float(node, ATTR_CLIP, 0);
   opt->nesterov = (int32_t)attr_int(node, ATTR_NESTEROV, 0);
@@ -110,7 +110,7 @@ static void write_table(Emitter *emit, const AmpOpt *opt, const char *name) {
               (long long)opt->chunks, (long long)opt->scratch);
   text_format(&out, "  .decay = %a, .clip = %a", opt->decay, opt->clip);
 #define COEFFICIENT(attribute, field, ...) text_format(&out, ", ." #field " = %a", opt->field);
-#include "ir/opt.def"
+#include "ir/recipe/opt.def"
   text_format(&out, ",\n  .nesterov = %d, .decoupled = %d, .has_copy = %d,\n};\n", opt->nesterov,
               opt->decoupled, opt->has_copy);
   fputs(text_get(&out), emit->tables);

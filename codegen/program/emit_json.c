@@ -1,7 +1,7 @@
 /* The module as one JSON object, for tools: everything that the text form says. */
 #include "codegen/codegen.h"
 #include "codegen/program/json_text.h"
-#include "ir/recipe.h"
+#include "ir/recipe/recipe.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* AmprtProgram, which describes the whole program; AmprtPart; and main. */
 #include "codegen/backend.h"
 #include "ir/ports.h"
-#include "ir/recipe.h"
+#include "ir/recipe/recipe.h"
 #include "passes/memory/memory_report.h"
 #include "passes/precision/explain.h"
 

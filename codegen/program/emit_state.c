@@ -1,7 +1,7 @@
 /* Variables and recipe as tables of the runtime (runtime/amprt.h). */
 #include "codegen/program/emit.h"
-#include "ir/recipe.h"
-#include "ir/text.h"
+#include "ir/recipe/recipe.h"
+#include "ir/text/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* A graph and its state as tables of the runtime (runtime/amprt.h). */
 #include "codegen/program/emit.h"
-#include "ir/opt.h"
 #include "ir/ports.h"
-#include "ir/text.h"
+#include "ir/recipe/opt.h"
+#include "ir/text/text.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include "ir/base/nearest.h"
 #include "ir/base/text.h"
-#include "ir/opt.h"
+#include "ir/recipe/opt.h"
 
 #include <string.h>
 

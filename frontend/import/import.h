@@ -5,7 +5,7 @@
 #define AMPCC_FRONTEND_IMPORT_IMPORT_H
 
 #include "ir/ir.h"
-#include "ir/recipe.h"
+#include "ir/recipe/recipe.h"
 
 /* One recipe flag of the command line, with a value that its field takes; wins over the model's own
  * recipe. */

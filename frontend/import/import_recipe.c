@@ -1,6 +1,6 @@
-/* The recipe: model's fields first, then the command line's. The two tables, ir/recipe.def and the
- * message Recipe, meet by field name; a row without its field is a bug that every test would hit.
- */
+/* The recipe: model's fields first, then the command line's. The two tables, ir/recipe/recipe.def
+ * and the message Recipe, meet by field name; a row without its field is a bug that every test
+ * would hit. */
 #include "frontend/import/import_parts.h"
 
 #include <string.h>

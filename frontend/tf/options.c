@@ -24,7 +24,7 @@ static const char *const model_flag[] = {
 #define OPTION(id, flag, letter, argument, group, help) flag,
 #include "frontend/driver/options.def"
 #define RECIPE(field, flag, kind, otherwise, takes, when, help) flag,
-#include "ir/recipe.def"
+#include "ir/recipe/recipe.def"
     NULL};
 
 const OptionTable tf_option_table = {

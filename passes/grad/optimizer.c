@@ -12,11 +12,11 @@
  *
  * With clip_norm a clip_norm node stands between the inverse and the updates; with clip_value each
  * update clips. Runs after loss-scale. Weight decay spares what the recipe or the variable's own
- * `decay` says; what it spares gets the optimizer that the row in ir/opt.def names. Never lets a
- * skipped step change anything: with loss scaling every update here is gated. */
+ * `decay` says; what it spares gets the optimizer that the row in ir/recipe/opt.def names. Never
+ * lets a skipped step change anything: with loss scaling every update here is gated. */
 #include "ir/base/list.h"
-#include "ir/opt.h"
 #include "ir/ports.h"
+#include "ir/recipe/opt.h"
 #include "passes/edit.h"
 #include "passes/grad/norm.h"
 #include "passes/pass.h"

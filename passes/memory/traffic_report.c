@@ -1,7 +1,7 @@
 #include "passes/memory/traffic_report.h"
 
 #include "ir/kernel.h"
-#include "ir/recipe.h"
+#include "ir/recipe/recipe.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* What may go wrong with the precision that amp has chosen, as warnings (ir/base/warn.def). */
 #include "ir/eval/eval.h"
-#include "ir/recipe.h"
+#include "ir/recipe/recipe.h"
 #include "passes/precision/amp.h"
 
 #include <math.h>

@@ -36,7 +36,7 @@ typedef struct CompilerFlag {
 /* clang-format off: one string */
 static const char dataset_words[] =
 #define DATASET(name, ...) #name " "
-#include "ir/datasets.def"
+#include "ir/recipe/datasets.def"
     "synthetic";
 /* clang-format on */
 
@@ -52,7 +52,7 @@ static const char dataset_words[] =
 #define OPTION_OF_TOOLS(flag, argument)
 static const CompilerFlag compiler_flag[] = {
 #include "frontend/driver/options.def"
-#include "ir/recipe.def"
+#include "ir/recipe/recipe.def"
 };
 enum { N_COMPILER_FLAGS = sizeof compiler_flag / sizeof *compiler_flag };
 

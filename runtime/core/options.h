@@ -21,7 +21,7 @@ typedef double AmprtOptFLOAT;
 typedef const char *AmprtOptSTR; /* points into argv, the program's recipe or the table */
 typedef AmprtFloats AmprtOptFLOATS;
 
-/* A row of ir/recipe.def as one of options.def, if the program has that flag. */
+/* A row of ir/recipe/recipe.def as one of options.def, if the program has that flag. */
 #define AMPRT_RECIPE_ROW(field, flag, kind, otherwise, takes, when, help)                          \
   AMPRT_RECIPE_##when(field, flag, kind, otherwise, help)
 #define AMPRT_RECIPE_COMPILE(field, flag, kind, otherwise, help)

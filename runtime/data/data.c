@@ -71,7 +71,7 @@ AmprtStatus amprt_dataset_fit(AmprtDataset *set, const AmprtProgram *program, co
 static const AmprtSource source[] = {
 #define DATASET(name, reader, classes, train, test, home, folder, train_files, test_files)         \
   {#name, home, folder, train_files, test_files, classes, train, test, amprt_read_##reader},
-#include "ir/datasets.def"
+#include "ir/recipe/datasets.def"
 };
 
 const AmprtSource *amprt_source_find(const char *name) {

@@ -33,7 +33,7 @@ void amprt_dataset_free(AmprtDataset *set);
 AmprtStatus amprt_dataset_fit(AmprtDataset *set, const AmprtProgram *program, const char *part,
                               AmprtError *error);
 
-/* A row of ir/datasets.def. A reader appends the images of one file of the set to `set`. */
+/* A row of ir/recipe/datasets.def. A reader appends the images of one file of the set to `set`. */
 typedef AmprtStatus AmprtReader(const char *dir, const char *file, AmprtDataset *set,
                                 AmprtError *error);
 typedef struct AmprtSource {
@@ -43,7 +43,7 @@ typedef struct AmprtSource {
 } AmprtSource;
 
 #define DATASET(name, reader, ...) AmprtReader amprt_read_##reader;
-#include "ir/datasets.def"
+#include "ir/recipe/datasets.def"
 
 const AmprtSource *amprt_source_find(const char *name); /* NULL: there is none */
 

@@ -17,7 +17,7 @@ static const Field run_field[] = {
 #define ROW_COMPILE(field, flag, kind)
 #define ROW_RUN(field, flag, kind)                              {flag, AMPRT_OPT_##kind, AT(field)},
 #define RECIPE(field, flag, kind, otherwise, takes, when, help) ROW_##when(field, flag, kind)
-#include "ir/recipe.def"
+#include "ir/recipe/recipe.def"
 };
 enum { N_RUN_FIELDS = sizeof run_field / sizeof *run_field };
 

@@ -1,5 +1,5 @@
-/* What made a checkpoint, beside the model: the fields of ir/recipe.def as this program has them,
- * built in by the compiler or set by a flag. They are keys of a checkpoint's metadata. */
+/* What made a checkpoint, beside the model: the fields of ir/recipe/recipe.def as this program has
+ * them, built in by the compiler or set by a flag. They are keys of a checkpoint's metadata. */
 #ifndef AMPRT_MADE_H
 #define AMPRT_MADE_H
 

@@ -1,7 +1,8 @@
-/* What the shape rule of optimizers refuses, asked of every row of ir/opt.def: each operand and
- * result with a wrong type, each coefficient left out, a foreign attribute, a stage too early. */
-#include "ir/opt.h"
-#include "ir/text.h"
+/* What the shape rule of optimizers refuses, asked of every row of ir/recipe/opt.def: each operand
+ * and result with a wrong type, each coefficient left out, a foreign attribute, a stage too early.
+ */
+#include "ir/recipe/opt.h"
+#include "ir/text/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * that it names, and is refused with an unknown word for an attribute that has words. Every shape
  * rule has a file tests/ops/OP.amp of what it refuses, of one of its ops; but for optimizers, which
  * optimizers.c asks all alike. */
-#include "ir/opt.h"
+#include "ir/recipe/opt.h"
 #include "tests/ops/cases.h"
 
 #include <stdlib.h>

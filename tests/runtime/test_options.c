@@ -83,11 +83,12 @@ static void test_wrong(void **state) {
 /* clang-format off: one string */
 static const char dataset_words[] =
 #define DATASET(name, ...) #name " "
-#include "ir/datasets.def"
+#include "ir/recipe/datasets.def"
     "synthetic";
 /* clang-format on */
 
-/* Each RUN field of ir/recipe.def is a flag that takes what the table says and nothing else. */
+/* Each RUN field of ir/recipe/recipe.def is a flag that takes what the table says and nothing else.
+ */
 static const struct {
   const char *flag;
   bool run;
@@ -100,7 +101,7 @@ static const struct {
 #define RECIPE(field, flag, kind, otherwise, takes, when, help) FIELD_##when(flag, takes)
 #define FIELD_COMPILE(flag, ...)                                {flag, false, {0}},
 #define FIELD_RUN(flag, ...)                                    {flag, true, {__VA_ARGS__}},
-#include "ir/recipe.def"
+#include "ir/recipe/recipe.def"
 };
 
 static void test_recipe_takes(void **state) {

@@ -5,7 +5,7 @@
  *
  * A line for each model: its kernels, and those among them that no model before it has. */
 #include "ir/kernel.h"
-#include "ir/recipe.h"
+#include "ir/recipe/recipe.h"
 #include "runtime/cuda/cuda_rt.h"
 #include "tests/cuda/step/steps.h"
 #include "tests/ops/step_values.h"

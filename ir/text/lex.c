@@ -1,6 +1,6 @@
 /* Tokens of the text form. Every failure reports E101 where it stands and is false. */
 #include "ir/base/text.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include <ctype.h>
 #include <errno.h>

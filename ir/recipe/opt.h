@@ -1,9 +1,9 @@
-/* The optimizers: the rows of ir/opt.def as data. */
-#ifndef AMPCC_IR_OPT_H
-#define AMPCC_IR_OPT_H
+/* The optimizers: the rows of ir/recipe/opt.def as data. */
+#ifndef AMPCC_IR_RECIPE_OPT_H
+#define AMPCC_IR_RECIPE_OPT_H
 
 #include "ir/ir.h"
-#include "ir/recipe.h"
+#include "ir/recipe/recipe.h"
 
 enum { OPT_MAX_SLOTS = 2, OPT_MAX_NUMBERS = 8 };
 

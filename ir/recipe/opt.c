@@ -1,4 +1,4 @@
-#include "ir/opt.h"
+#include "ir/recipe/opt.h"
 
 #include <string.h>
 
@@ -6,7 +6,7 @@ static const OptOp ops[OP_COUNT] = {
 #define SLOT(suffix, init) {#suffix, #init},
 #define OPTIMIZER_OP(id, name, slots, needs, attributes)                                           \
   [OP_OPT_##id] = {#name, #needs, OPT_##needs, {slots{NULL, NULL}}},
-#include "ir/opt.def"
+#include "ir/recipe/opt.def"
 #undef SLOT
 };
 
@@ -25,13 +25,13 @@ static const struct Coefficient {
 } coefficients[] = {
 #define COEFFICIENT(attribute, field, flag, low, high, help)                                       \
   {ATTR_##attribute, #field, offsetof(Recipe, field)},
-#include "ir/opt.def"
+#include "ir/recipe/opt.def"
 };
 enum { N_COEFFICIENTS = sizeof coefficients / sizeof *coefficients };
 
 const uint64_t opt_coefficients = 0
 #define COEFFICIENT(attribute, field, flag, low, high, help) | UINT64_C(1) << ATTR_##attribute
-#include "ir/opt.def"
+#include "ir/recipe/opt.def"
     ;
 
 const OptOp *opt_op(OpKind op) {

@@ -1,10 +1,10 @@
-/* The recipe of a model: one C struct made of the rows of ir/recipe.def. */
-#ifndef AMPCC_IR_RECIPE_H
-#define AMPCC_IR_RECIPE_H
+/* The recipe of a model: one C struct made of the rows of ir/recipe/recipe.def. */
+#ifndef AMPCC_IR_RECIPE_RECIPE_H
+#define AMPCC_IR_RECIPE_RECIPE_H
 
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ enum { SCHEDULE_SIZE = 64 };
 
 typedef struct Recipe {
 #define RECIPE(field, flag, kind, otherwise, takes, when, help) Recipe##kind field;
-#include "ir/recipe.def"
+#include "ir/recipe/recipe.def"
 } Recipe;
 
 typedef enum RecipeKind { RECIPE_STR, RECIPE_INT, RECIPE_FLOAT, RECIPE_FLOATS } RecipeKind;
@@ -52,7 +52,7 @@ typedef struct RecipeField {
 
 enum {
 #define RECIPE(field, ...) RECIPE_AT_##field,
-#include "ir/recipe.def"
+#include "ir/recipe/recipe.def"
   RECIPE_COUNT
 };
 

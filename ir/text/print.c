@@ -1,8 +1,8 @@
 /* The text form. print(parse(text)) is the identity on printed text; every test in tests/ runs
  * that check for free. Grammar: ir/README.md. */
 #include "ir/ir.h"
-#include "ir/recipe.h"
-#include "ir/text.h"
+#include "ir/recipe/recipe.h"
+#include "ir/text/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>

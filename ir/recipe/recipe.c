@@ -1,4 +1,4 @@
-#include "ir/recipe.h"
+#include "ir/recipe/recipe.h"
 
 #include "ir/base/text.h"
 
@@ -11,14 +11,14 @@
 /* clang-format off: one string */
 static const char dataset_words[] =
 #define DATASET(name, ...) #name " "
-#include "ir/datasets.def"
+#include "ir/recipe/datasets.def"
     "synthetic";
 /* clang-format on */
 
 const RecipeField recipe_field[RECIPE_COUNT] = {
 #define RECIPE(field, flag, kind, otherwise, takes, when, help)                                    \
   {#field, flag, help, RECIPE_##kind, RECIPE_##when, offsetof(Recipe, field), {takes}},
-#include "ir/recipe.def"
+#include "ir/recipe/recipe.def"
 };
 
 #define DEFAULT_STR(value)   value
@@ -28,7 +28,7 @@ const RecipeField recipe_field[RECIPE_COUNT] = {
   { value, NULL }
 static const Recipe defaults = {
 #define RECIPE(field, flag, kind, otherwise, takes, when, help) .field = DEFAULT_##kind(otherwise),
-#include "ir/recipe.def"
+#include "ir/recipe/recipe.def"
 };
 
 Recipe *recipe_new(Arena *arena) {

@@ -3,8 +3,8 @@
 #include "ir/ir.h"
 #include "ir/names.h"
 #include "ir/ports.h"
-#include "ir/recipe.h"
-#include "ir/text.h"
+#include "ir/recipe/recipe.h"
+#include "ir/text/text.h"
 
 #include <string.h>
 

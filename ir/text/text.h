@@ -1,6 +1,6 @@
 /* Pieces of the text form that its printer, its parser and the recipe share. */
-#ifndef AMPCC_IR_TEXT_H
-#define AMPCC_IR_TEXT_H
+#ifndef AMPCC_IR_TEXT_TEXT_H
+#define AMPCC_IR_TEXT_TEXT_H
 
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"

@@ -1,6 +1,6 @@
 /* The optimizers: what one step does to one element, the same text for every target. The rows of
- * ir/opt.def say how many slots each has and what it needs; the target's own prelude brings the
- * elements here and back. For every target; pasted behind its prelude.h, like math.h.
+ * ir/recipe/opt.def say how many slots each has and what it needs; the target's own prelude brings
+ * the elements here and back. For every target; pasted behind its prelude.h, like math.h.
  *
  * All in f32. The gradient d of an element is what the model gives, divided by the loss scale,
  * clipped, with the weight decay added. */

@@ -14,8 +14,8 @@ typedef struct AmpOptBlock { /* old values, new values */
 
 typedef void AmpOptStep(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n);
 
-/* The kernel `function` of the optimizer `name`: its row of ir/opt.def says the other two. The
- * emitter writes this line once in every program that uses it. */
+/* The kernel `function` of the optimizer `name`: its row of ir/recipe/opt.def says the other two.
+ * The emitter writes this line once in every program that uses it. */
 #define AMP_OPTIMIZER(function, name, slots, needs)                                                \
   AMP_FN void function##_block(const AmpOpt *a, const AmpOptScalars *shared, const AmpOptBlock *b, \
                                int n) {                                                            \

@@ -14,7 +14,8 @@ typedef struct AmpOptBlock {
   int have; /* elements that exist */
 } AmpOptBlock;
 
-/* The body of the kernel of the optimizer `name`: its row of ir/opt.def says the other two. */
+/* The body of the kernel of the optimizer `name`: its row of ir/recipe/opt.def says the other
+ * two. */
 #define AMP_OPTIMIZER(name, slots, needs)                                                          \
   const AmpPiece *piece = amp_piece(&run, &a);                                                     \
   const AmpOpt *o = amp_opt_of(&run, &a, piece);                                                   \

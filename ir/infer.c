@@ -114,6 +114,12 @@ bool shape_unary(const Node *node, TensorType *out, const char **why) {
   return true;
 }
 
+/* Sums travel as f32 whatever the parts were computed in. */
+bool shape_all_reduce(const Node *node, TensorType *out, const char **why) {
+  out[0] = arg_type(node, 0);
+  return out[0].dtype == DT_F32 ? true : refuse(why, "the operand must be f32");
+}
+
 bool shape_pair(const Node *node, TensorType *out, const char **why) {
   out[0] = arg_type(node, 0);
   if (!is_float(out[0]) || !type_equal(out[0], arg_type(node, 1)))

@@ -80,6 +80,14 @@ Graph *module_find(const Module *module, const char *name) {
   return NULL;
 }
 
+void module_leave_out(Module *module, const Graph *graph) {
+  int kept = 0;
+  for (int i = 0; i < module->n_graphs; i++)
+    if (module->graph[i] != graph)
+      module->graph[kept++] = module->graph[i];
+  module->n_graphs = kept;
+}
+
 Graph *module_add_graph(Module *module, const char *name, Stage stage) {
   CHECK(module->n_graphs < MAX_GRAPHS, "more than %d graphs", MAX_GRAPHS);
   CHECK(!module_find(module, name), "two graphs named @%s", name);

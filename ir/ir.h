@@ -197,6 +197,7 @@ extern const AttrInfo attr_info[ATTR_END];
 Module *module_new(Arena *arena);
 Graph *module_add_graph(Module *module, const char *name, Stage stage);
 Graph *module_find(const Module *module, const char *name); /* NULL if absent */
+void module_leave_out(Module *module, const Graph *graph);  /* takes it out of the list */
 /* Appends a node without results, and copies the array of operands. Set its attributes, then call
  * node_finish, which infers result types from them. */
 Node *graph_append(Graph *graph, OpKind op, SrcLoc loc, int n_args, Value *const *args);

@@ -12,7 +12,8 @@ typedef enum PortBy {
   BY_MIX,
   BY_LOSS_SCALE,
   BY_ACCUMULATE,
-  BY_OPTIMIZER
+  BY_OPTIMIZER,
+  BY_ALL_REDUCE
 } PortBy;
 
 typedef struct PortInfo {

@@ -1,5 +1,7 @@
 #include "passes/edit.h"
 
+#include "ir/ports.h"
+
 #include <string.h>
 
 bool graph_rewrite(Graph *graph, RewriteFn *rule, void *user) {
@@ -98,4 +100,25 @@ bool node_is_float_cast(const Node *node) {
 
 const char *node_name(const Node *node) {
   return node->n_results ? node->result[0]->name : op_info[node->op].name;
+}
+
+Value *graph_op_f32(Graph *graph, OpKind op, const char *name, int n, Value *const *args) {
+  Node *node = graph_append(graph, op, args[n - 1]->node->loc, n, args);
+  attr_set_str(graph, node, ATTR_COMPUTE, "f32");
+  return node_finish(graph, node, name, 1, NULL);
+}
+
+Value *graph_widen(Graph *graph, Value *value) {
+  return value->type.dtype == DT_F32
+             ? value
+             : graph_cast(graph, value, DT_F32, name_with(graph, value->name, "f32"));
+}
+
+int reported_means(const Graph *graph, Node *out[MAX_REPORTED]) {
+  static const char *const name[MAX_REPORTED] = {port_loss, port_accuracy, port_accuracy_top_5};
+  int n = 0;
+  for (int i = 0; i < MAX_REPORTED; i++)
+    if ((out[n] = graph_output(graph, name[i])))
+      n++;
+  return n;
 }

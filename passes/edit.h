@@ -16,11 +16,16 @@ const char *name_with(Graph *graph, const char *name, const char *suffix);
 
 /* The `output` node of that name; NULL if there is none. */
 Node *graph_output(const Graph *graph, const char *name);
-Value *graph_output_add(Graph *graph, Value *value, const char *name);         /* returns `value` */
-void graph_update_add(Graph *graph, Value *variable, Value *now, Value *pred); /* pred: or NULL */
+Value *graph_output_add(Graph *graph, Value *value, const char *name); /* returns `value` */
+/* Appends an update of the variable; without a predicate `pred` is NULL. */
+void graph_update_add(Graph *graph, Value *variable, Value *now, Value *pred);
 /* Appends a variable of that kind; `value` is its initial value in every element. */
 Value *graph_variable_add(Graph *graph, const char *name, VariableKind kind, TensorType type,
                           double value);
+/* An op of f32 whatever amp thinks of it; it gets the place of its last operand. */
+Value *graph_op_f32(Graph *graph, OpKind op, const char *name, int n, Value *const *args);
+/* `value` itself if it is f32, else a cast of it. */
+Value *graph_widen(Graph *graph, Value *value);
 /* A trainable variable: kind param, of a float type. */
 bool node_is_param(const Node *node);
 /* A cast from one float type to another, or to the same. */
@@ -34,5 +39,8 @@ typedef struct ParamGrad {
 } ParamGrad;
 /* All of them in graph order; returns how many. */
 int param_grads(const Graph *graph, Arena *arena, ParamGrad **out);
+/* The outputs that report means over the batch: loss and accuracies. Returns how many. */
+enum { MAX_REPORTED = 3 };
+int reported_means(const Graph *graph, Node *out[MAX_REPORTED]);
 
 #endif

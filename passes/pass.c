@@ -36,6 +36,7 @@ void compile_options_default(CompileOptions *options) {
       .scale_max = INFINITY,
       .scale_interval = 2000,
       .fuse_level = 2,
+      .bucket_bytes = 8 << 20,
   };
 }
 
@@ -91,14 +92,20 @@ static void dump(const PassTrace *trace, const char *when, const char *flag, con
   module_print(module, trace->out);
 }
 
-/* Runs the pass on each graph that it is for, except those that it adds itself. */
+/* Runs the pass on each graph that it is for, except those that it adds itself. It may leave out
+ * the graph that it runs on. */
 static bool run_graphs(const PassInfo *pass, PassContext *context) {
   Module *module = context->module;
   bool changed = false;
   int n = module->n_graphs, errors = context->diag->n_errors;
-  for (int i = 0; i < n && context->diag->n_errors == errors; i++)
-    if (is_for(pass, module->graph[i]))
-      changed |= pass->run(context, module->graph[i]);
+  for (int i = 0; i < n && context->diag->n_errors == errors;) {
+    Graph *graph = module->graph[i];
+    if (is_for(pass, graph))
+      changed |= pass->run(context, graph);
+    bool stays = i < module->n_graphs && module->graph[i] == graph;
+    i += stays;
+    n -= !stays;
+  }
   if (context->diag->n_errors != errors)
     return changed; /* a pass that reports may leave its graph half done */
   for (int i = 0; i < module->n_graphs; i++)

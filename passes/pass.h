@@ -40,9 +40,9 @@ typedef struct CompileOptions {
   DType dtype; /* DT_F32, DT_F16, DT_BF16 */
   Fp16Implementation implementation;
   LossScaleMode loss_scale;
-  bool scale_untested; /* a fixed scale has no finite test: TensorFlow's way */
+  bool scale_untested; /* a fixed scale has no finite test, as in TensorFlow */
   double scale_init, scale_growth, scale_backoff, scale_min, scale_max; /* 2^15 2 0.5 1 inf */
-  int64_t scale_interval;                                               /* 2000 */
+  int64_t scale_interval;                                               /* default 2000 */
   const struct PrecisionRules *rules; /* passes/precision/precision_rules.h; NULL: none */
   ExcessPrecision excess;
   AmpCompat amp_compat;
@@ -50,7 +50,11 @@ typedef struct CompileOptions {
   int64_t max_memory; /* bytes of each graph's arena; 0: as many as needed, or as the target has */
   int fuse_level;     /* 1: only loops are fused; 2: main ops too, with what the target allows */
   bool tf32;          /* f32 convolutions and products may multiply as TF32 */
-  bool unfused;       /* a kernel for each op, so that every result can be looked at */
+  bool distributed;   /* make @train_dp too, the step on one of several shards */
+  bool must_distribute; /* @train_dp is not left out where it does not fit in memory */
+  bool sync_batch_norm; /* @train_dp normalises by the statistics of all shards */
+  int64_t bucket_bytes; /* about so many are summed over shards at once */
+  bool unfused;         /* a kernel for each op, so that every result can be examined */
 } CompileOptions;
 
 void compile_options_default(CompileOptions *options);

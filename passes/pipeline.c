@@ -39,6 +39,7 @@ static void default_pipeline(Pipeline *p) {
   run(p, pass_optimizer);     /* before amp, which must see what reads the gradients */
   run(p, pass_average);       /* after optimizer: follows its updates */
   run(p, pass_l2_loss);       /* after optimizer: reads its decays */
+  run(p, pass_all_reduce);    /* after all that makes the step; before simplify, amp */
   run(p, pass_simplify);      /* folds constants that autodiff made, so amp need not colour them */
   run(p, pass_amp);           /* on the whole step, batch norm still in one piece */
   run(p, pass_fold_casts);    /* before weight-copies: only casts that must stay get a copy */

@@ -62,7 +62,7 @@ double excess_of(double got, double x, DType dtype) {
   double max = dtype_info[dtype].most;
   if (isinf(got))
     return fmax(0, max + place(max, dtype, dtype) / 2 - (got > 0 ? x : -x));
-  /* towards zero the next number is half as far if `got` is a power of two */
+  /* if `got` is a power of two, the next number towards zero is half as far */
   bool inwards = fabs(x) < fabs(got);
   double half = place(inwards ? nextafter(fabs(got), 0) : got, dtype, dtype) / 2;
   return fmax(0, fabs(x - got) - half);

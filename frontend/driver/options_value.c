@@ -43,14 +43,15 @@ static bool read_number(const Options *options, OptionId id, double low, double 
   return true;
 }
 
-/* --max-memory: a number of bytes, or a number with a unit as in 6.2GiB, 800MB. */
-static bool read_max_memory(Options *options) {
+/* Sets *out to a number of bytes, given as such or with a unit as in 6.2GiB, 800MB; leaves it alone
+ * if the option is absent. */
+static bool read_bytes(const Options *options, OptionId id, int64_t *out) {
   static const struct {
     const char *name;
     double bytes;
   } unit[] = {{"", 1},         {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},    {"TB", 1e12},
               {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
-  const char *text = options->text[OPT_max_memory];
+  const char *text = options->text[id];
   if (!text)
     return true;
   char *end;
@@ -58,10 +59,10 @@ static bool read_max_memory(Options *options) {
   for (size_t i = 0; end != text && i < sizeof unit / sizeof unit[0]; i++)
     if (!strcmp(end, unit[i].name) && number * unit[i].bytes >= 1 &&
         number * unit[i].bytes < 0x1p60) {
-      options->compile.max_memory = (int64_t)(number * unit[i].bytes);
+      *out = (int64_t)(number * unit[i].bytes);
       return true;
     }
-  return wrong_value(OPT_max_memory, text);
+  return wrong_value(id, text);
 }
 
 static bool read_dtype(Options *options) {
@@ -81,6 +82,19 @@ static bool read_tf32(Options *options) {
     return true;
   text_say("ampcc: --tf32 is of fp32, not of --dtype=%s\n", options->text[OPT_dtype]);
   return false;
+}
+
+static bool read_distributed(Options *options) {
+  int off = 0;
+  if (!read_choice(options, OPT_distributed, &off))
+    return false;
+  options->compile.distributed = !off;
+  options->compile.sync_batch_norm = options->text[OPT_sync_batch_norm] != NULL;
+  options->compile.must_distribute =
+      options->text[OPT_distributed] || options->compile.sync_batch_norm;
+  if (off && options->compile.sync_batch_norm)
+    text_say("ampcc: --sync-batch-norm is of the step that --distributed=off leaves out\n");
+  return !off || !options->compile.sync_batch_norm;
 }
 
 static bool read_levels(Options *options) {
@@ -258,9 +272,11 @@ bool options_interpret(Arena *arena, Options *options) {
   options->compile.unfused = options->text[OPT_no_fuse] != NULL;
   return read_dtype(options) && read_tf32(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
-         read_max_memory(options) && read_levels(options) && read_cpu(arena, options) &&
-         read_output(options) && read_targets(arena, options) && read_certify(options) &&
-         check_targets(options) && check_passes(options, OPT_passes) &&
-         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
-         check_passes(options, OPT_print_after) && read_compat(options);
+         read_bytes(options, OPT_max_memory, &options->compile.max_memory) &&
+         read_bytes(options, OPT_bucket, &options->compile.bucket_bytes) && read_levels(options) &&
+         read_distributed(options) && read_cpu(arena, options) && read_output(options) &&
+         read_targets(arena, options) && read_certify(options) && check_targets(options) &&
+         check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&
+         check_passes(options, OPT_print_before) && check_passes(options, OPT_print_after) &&
+         read_compat(options);
 }

@@ -7,6 +7,7 @@
 #include "ir/base/list.h"
 #include "ir/base/text.h"
 #include "ir/kernel.h"
+#include "passes/memory/memory_report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -169,13 +170,6 @@ int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *d
 
 /* ---- figures ---- */
 
-static int64_t arena_bytes(const Module *module) {
-  int64_t most = 0;
-  for (int g = 0; g < module->n_graphs; g++)
-    most = module->graph[g]->arena_bytes > most ? module->graph[g]->arena_bytes : most;
-  return most;
-}
-
 /* The largest workspace that any kernel needs. */
 static int64_t workspace_bytes(const Module *module) {
   int64_t most = 0;
@@ -218,7 +212,7 @@ void parts_print(const PartList *parts, FILE *out) {
       fprintf(out, ", %d products, ", f->products);
     }
     fprintf(out, "%.1f MB of variables, %.1f MB of arena, %.1f MB the largest workspace\n",
-            (double)part->module->state_bytes / 1e6, (double)arena_bytes(part->module) / 1e6,
+            (double)part->module->state_bytes / 1e6, (double)module_arena_bytes(part->module) / 1e6,
             (double)workspace_bytes(part->module) / 1e6);
   }
 }

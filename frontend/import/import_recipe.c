@@ -26,7 +26,7 @@ static void copy_field(Import *im, const RecipeField *field, const ProtobufCFiel
     memcpy(&list.v, message + from->offset, sizeof list.v);
     memcpy(to, &list, sizeof list);
   } else {
-    memcpy(to, message + from->offset, 8); /* a pointer, an int64 or a double */
+    memcpy(to, message + from->offset, 8); /* holds a pointer, an int64 or a double */
   }
 }
 

@@ -25,7 +25,7 @@ typedef struct Lexer {
 
 bool name_char(char c); /* is it allowed in a name without quotes? */
 SrcLoc lex_here(const Lexer *lex);
-bool lex_fail(Lexer *lex, const char *expected); /* reports E101 here; is false */
+bool lex_fail(Lexer *lex, const char *expected); /* reports E101 at this place and returns false */
 void lex_blanks(Lexer *lex);                     /* within the line */
 void lex_lines(Lexer *lex);                      /* across lines */
 void lex_skip_line(Lexer *lex);                  /* to the newline */

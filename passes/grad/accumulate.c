@@ -42,19 +42,16 @@ typedef struct SummedList {
 } SummedList;
 
 static SummedList find_summed(const Graph *graph, Arena *scratch) {
-  static const char *const reported[] = {port_loss, port_accuracy, port_accuracy_top_5};
   SummedList list = {0};
   ParamGrad *grads;
+  Node *reported[MAX_REPORTED];
   int n = param_grads(graph, scratch, &grads);
   for (int i = 0; i < n; i++) {
     Summed one = {.output = grads[i].output, .of = grads[i].param->name, .part = grads[i].grad};
     arena_push(scratch, list.at, list.n, list.cap, one);
   }
-  for (int r = 0; n && r < (int)(sizeof reported / sizeof *reported); r++) {
-    Node *output = graph_output(graph, reported[r]);
-    if (!output)
-      continue;
-    Summed one = {.output = output, .part = value_resolve(output->arg[0])};
+  for (int r = 0, n_reported = reported_means(graph, reported); n && r < n_reported; r++) {
+    Summed one = {.output = reported[r], .part = value_resolve(reported[r]->arg[0])};
     arena_push(scratch, list.at, list.n, list.cap, one);
   }
   return list;
@@ -80,21 +77,6 @@ static void add_sums(Graph *train, Graph *parts, SummedList list) {
   }
 }
 
-/* An op of f32 whatever amp thinks of it. */
-static Value *f32_op(Graph *graph, OpKind op, const char *name, int n, Value *const *args) {
-  Node *node = graph_append(graph, op, args[n - 1]->node->loc, n, args);
-  attr_set_str(graph, node, ATTR_COMPUTE, "f32");
-  return node_finish(graph, node, name, 1, NULL);
-}
-
-static Value *widened(Graph *graph, Value *part) {
-  TensorType type = type_with(part->type, DT_F32);
-  if (part->type.dtype == DT_F32)
-    return part;
-  Node *node = graph_append(graph, OP_CAST, part->node->loc, 1, &part);
-  return node_finish(graph, node, name_with(graph, part->name, "f32"), 1, &type);
-}
-
 /* ---- @train ---- */
 
 /* Whoever read the last part's gradient reads the sum; reports become means. */
@@ -105,10 +87,11 @@ static void use_totals(Graph *train, SummedList list, int64_t parts) {
     const char *stem = one->of ? one->of : attr_str(one->output, ATTR_NAME, "");
     const Use *use = one->part->use; /* as they were before this pass */
     int n_uses = one->part->n_uses;
-    Value *total = f32_op(train, OP_ADD, name_with(train, stem, "total"), 2,
-                          (Value *[]){one->sum, widened(train, one->part)});
+    Value *total = graph_op_f32(train, OP_ADD, name_with(train, stem, "total"), 2,
+                                (Value *[]){one->sum, graph_widen(train, one->part)});
     if (!one->of)
-      total = f32_op(train, OP_MUL, name_with(train, stem, "mean"), 2, (Value *[]){total, share});
+      total =
+          graph_op_f32(train, OP_MUL, name_with(train, stem, "mean"), 2, (Value *[]){total, share});
     for (int u = 0; u < n_uses; u++)
       if (one->of || use[u].node == one->output)
         use[u].node->arg[use[u].arg] = total;
@@ -140,11 +123,11 @@ static void update_sums(Graph *parts, SummedList list, bool tested, Arena *scrat
   for (int i = 0; i < list.n; i++) {
     const Summed *one = &list.at[i];
     const char *stem = one->of ? one->of : attr_str(one->output, ATTR_NAME, "");
-    Value *part = widened(parts, one->its_part);
-    Value *added =
-        f32_op(parts, OP_ADD, name_with(parts, stem, "added"), 2, (Value *[]){one->its_sum, part});
-    now[i] = f32_op(parts, OP_SELECT, name_with(parts, one->its_sum->name, "new"), 3,
-                    (Value *[]){first, part, added});
+    Value *part = graph_widen(parts, one->its_part);
+    Value *added = graph_op_f32(parts, OP_ADD, name_with(parts, stem, "added"), 2,
+                                (Value *[]){one->its_sum, part});
+    now[i] = graph_op_f32(parts, OP_SELECT, name_with(parts, one->its_sum->name, "new"), 3,
+                          (Value *[]){first, part, added});
     graph_update_add(parts, one->its_sum, now[i], NULL);
     n_grads += one->of != NULL;
   }

@@ -66,7 +66,7 @@ static Value *add_variable(Graph *graph, const char *name, const Value *param) {
   return node_finish(graph, node, name, 1, &param->type);
 }
 
-/* Follows one update of a parameter. */
+/* Adds the average of the parameter that this update changes, and lets the other graphs read it. */
 static void follow(Graph *train, const Node *update, Value *rest) {
   Value *param = update->arg[0];
   const char *name = graph_fresh_name(train, name_with(train, param->name, "ema"));

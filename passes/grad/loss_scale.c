@@ -17,12 +17,6 @@
 #include "passes/edit.h"
 #include "passes/pass.h"
 
-static LossScaleMode mode_of(const CompileOptions *options) {
-  if (options->loss_scale != LOSS_SCALE_AUTO)
-    return options->loss_scale;
-  return options->dtype == DT_F16 ? LOSS_SCALE_DYNAMIC : LOSS_SCALE_NONE;
-}
-
 /* The constant 1 that autodiff starts from, or NULL. */
 static Value *find_seed(const Graph *graph) {
   const Node *output = graph_output(graph, port_loss);
@@ -94,23 +88,26 @@ static bool is_ready(Diag *diag, const Graph *graph) {
 }
 
 bool pass_loss_scale(PassContext *context, Graph *graph) {
-  LossScaleMode mode = mode_of(context->options);
+  const CompileOptions *options = context->options;
+  LossScaleMode mode = options->loss_scale;
+  if (mode == LOSS_SCALE_AUTO)
+    mode = options->dtype == DT_F16 ? LOSS_SCALE_DYNAMIC : LOSS_SCALE_NONE;
   Value *seed = find_seed(graph);
   if (mode == LOSS_SCALE_NONE || !seed || !is_ready(context->diag, graph))
     return false;
-  bool tested = mode == LOSS_SCALE_DYNAMIC || !context->options->scale_untested;
+  bool tested = mode == LOSS_SCALE_DYNAMIC || !options->scale_untested;
   Value *finite = tested ? test_finite(context, graph) : NULL;
   if (tested && !finite)
     return false;
-  Value *scale = seed_scale(graph, seed, context->options->scale_init);
+  Value *scale = seed_scale(graph, seed, options->scale_init);
   if (tested)
     graph_output_add(graph, finite, port_finite);
   else
     diag_warning(context->diag, (SrcLoc){0}, WARN_LOSS_SCALE,
                  "the fixed loss scale %g has no finite test, as in TensorFlow: gradients that "
                  "overflow spoil the parameters",
-                 context->options->scale_init);
+                 options->scale_init);
   if (mode == LOSS_SCALE_DYNAMIC)
-    update_scale(context->options, graph, scale, finite);
+    update_scale(options, graph, scale, finite);
   return true;
 }

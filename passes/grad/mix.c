@@ -16,11 +16,11 @@
  *
  * Example n of a batch of N is mixed with example N-1-n. The program fills the input `mix` for each
  * batch: the share of an example's own number in every element of its image. For mixup all are
- * lambda; for CutMix they are 0 in the box that is pasted, and 1 around it. So their mean is the
- * share of the own label, in CutMix that of the pixels which are really left. Whatever output
- * depends on the label is mixed by that: the loss, the accuracy. Runs after eval-graph, as
- * evaluation does not mix, and before autodiff, which needs no rule of its own for this. Never
- * changes a graph but @train. */
+ * lambda; for CutMix they are 0 in the box that is pasted, and 1 around it. Their mean is the share
+ * of the example's own label, which for CutMix is the share of its own pixels that are left. All
+ * outputs that depend on the label, such as the loss and the accuracy, are mixed by that. Runs
+ * after eval-graph, as evaluation does not mix, and before autodiff, which needs no rule of its own
+ * for this. Never changes a graph but @train. */
 #include "ir/ports.h"
 #include "ir/recipe/recipe.h"
 #include "passes/edit.h"
@@ -70,7 +70,7 @@ static Value *add_input(Graph *graph, TensorType image) {
   return node_finish(graph, input, port_mix, 1, &type);
 }
 
-/* One for each example, or one minus that. */
+/* The input `mix`, repeated for each example of the batch. */
 static Value *spread(Graph *graph, const char *name, Value *mix, TensorType image) {
   Node *node = graph_append(graph, OP_BROADCAST, mix->node->loc, 1, &mix);
   attr_set_ints(graph, node, ATTR_SHAPE, image.dim, image.rank);

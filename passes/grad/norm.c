@@ -30,19 +30,17 @@ void norm_infer(Graph *graph, Node *norm) {
   value_replace(norm->result[2], norm->arg[4]);
 }
 
-/* Bessel's correction M/(M-1) makes the biased variance of a batch of M elements unbiased, which is
- * what TensorFlow and PyTorch keep as moving variance. */
-static double bessel(const Node *norm) {
-  double m = (double)norm_count(norm);
-  return m > 1 ? m / (m - 1) : 1;
-}
-
+/* Operand `stat` is 3, the moving mean, or 4, the moving variance. Bessel's correction M/(M-1)
+ * makes the biased variance of a batch of M elements unbiased, which is what TensorFlow and PyTorch
+ * keep as moving variance. */
 static void renew(Graph *graph, const Node *norm, int stat, Value *momentum, Value *pred) {
   Value *old = norm->arg[stat];
   Value *args[] = {old, norm->result[stat - 2], momentum};
   Node *ema = graph_append(graph, OP_EMA, norm->loc, 3, args);
-  if (stat == 4)
-    attr_set_float(graph, ema, ATTR_CORRECTION, bessel(norm));
+  if (stat == 4) {
+    double m = (double)norm_count(norm);
+    attr_set_float(graph, ema, ATTR_CORRECTION, m > 1 ? m / (m - 1) : 1);
+  }
   Value *now = node_finish(graph, ema, name_with(graph, old->name, "new"), 1, NULL);
   graph_update_add(graph, old, now, pred);
 }
@@ -52,7 +50,7 @@ void norm_update_stats(Graph *graph, Value *momentum, Value *pred) {
   int n = graph->n_nodes;
   bool *updated = arena_alloc(scratch, (size_t)n + 1); /* per node: a variable that has an update */
   Value *own = NULL;
-  graph_index_uses(graph); /* numbers the nodes: the caller has changed the graph */
+  graph_index_uses(graph); /* numbers the nodes anew, as the caller has changed the graph */
   for (int i = 0; i < n; i++)
     if (graph->node[i]->op == OP_UPDATE)
       updated[graph->node[i]->arg[0]->node->order] = true;

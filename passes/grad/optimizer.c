@@ -43,14 +43,6 @@ static void find_spared(Optimizer *o, Arena *scratch) {
   }
 }
 
-static double decay_of(const Optimizer *o, const Node *param) {
-  return o->spared[param->order] ? 0 : attr_float(param, ATTR_DECAY, o->recipe->weight_decay);
-}
-
-static bool is_spared(const Optimizer *o, const Node *param) {
-  return o->spared[param->order] || attr_float(param, ATTR_DECAY, 1) == 0;
-}
-
 static void set_attrs(const Optimizer *o, const OptRule *rule, Node *node, double decay) {
   attr_set_float(o->graph, node, ATTR_DECAY, decay);
   if (o->recipe->clip_value > 0)
@@ -72,6 +64,11 @@ static Value *add_slot(Graph *graph, Value *param, const OptSlot *slot) {
 
 static void update_param(const Optimizer *o, const OptRule *rule, Value *param, Value *grad) {
   Graph *graph = o->graph;
+  double decay = attr_float(param->node, ATTR_DECAY, o->recipe->weight_decay);
+  if (o->spared[param->node->order] || attr_float(param->node, ATTR_DECAY, 1) == 0) {
+    rule = opt_find(rule->spared);
+    decay = 0;
+  }
   const OptOp *op = opt_op(rule->op);
   Value *args[1 + OPT_MAX_SLOTS + 4] = {param}, *state[1 + OPT_MAX_SLOTS] = {param};
   int n = 1;
@@ -84,7 +81,7 @@ static void update_param(const Optimizer *o, const OptRule *rule, Value *param, 
   if (op->needs == OPT_STEPS)
     args[n++] = o->step;
   Node *node = graph_append(graph, rule->op, param->node->loc, n, args);
-  set_attrs(o, rule, node, decay_of(o, param->node));
+  set_attrs(o, rule, node, decay);
   node_finish(graph, node, name_with(graph, param->name, "new"), n_state, NULL);
   for (int s = 0; s < n_state; s++) {
     const char *name = name_with(graph, state[s]->name, "new");
@@ -137,14 +134,6 @@ static void add_rate(Optimizer *o) {
   o->rate = graph_op(graph, OP_LR_SCHEDULE, port_learning_rate, (SrcLoc){0}, 2,
                      (Value *[]){o->step, schedule});
   graph_output_add(graph, o->rate, port_learning_rate);
-}
-
-static void update_params(const Optimizer *o, const OptRule *rule, const ParamGrad *grads, int n) {
-  const OptRule *spared = opt_find(rule->spared);
-  for (int i = 0; i < n; i++) {
-    Value *param = grads[i].param;
-    update_param(o, is_spared(o, param->node) ? spared : rule, param, grads[i].grad);
-  }
 }
 
 /* The optimizer's nodes read the gradients now, so these need not be outputs any longer. */
@@ -203,7 +192,8 @@ bool pass_optimizer(PassContext *context, Graph *graph) {
   if (o.recipe->clip_norm > 0)
     o.inverse = add_clip_norm(&o, grads, n, context->scratch);
   find_spared(&o, context->scratch);
-  update_params(&o, rule, grads, n);
+  for (int i = 0; i < n; i++)
+    update_param(&o, rule, grads[i].param, grads[i].grad);
   drop_outputs(graph, grads, n);
   norm_update_stats(graph, NULL, o.finite);
   Value *next = graph_op(graph, OP_INCREMENT, "global_step.new", (SrcLoc){0}, 1, &o.step);

@@ -8,7 +8,7 @@
  *            ... the rest as it was
  *
  * So each block begins as its shortcut. A block is an add with an operand that a batch_norm makes;
- * where both are (a projection), it is the one that more normalisations lie in front of. Runs
+ * where both are (a projection), it is the one with more normalisations in front of it. Runs
  * before freeze and eval-graph, on the forward graph as imported. Blocks of the second version,
  * whose adds follow convolutions, have no such normalisation: E206 if a model has none at all. */
 #include "ir/recipe/recipe.h"

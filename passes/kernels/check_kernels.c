@@ -29,6 +29,26 @@ static const char *check_reads(Arena *arena, const Graph *graph) {
   return NULL;
 }
 
+/* A sum takes the place of its operand, which nothing else may read, and a kernel runs either for
+ * every shard or once. */
+static const char *check_sums(Arena *arena, const Graph *graph, const KernelList *list) {
+  const Shards *shards = shards_of(arena, graph);
+  for (int i = 0; shards && i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    if (node->op == OP_ALL_REDUCE && !sum_may_replace(node))
+      return arena_printf(arena, "%%%s cannot take the place of its operand",
+                          node->result[0]->name);
+  }
+  for (int k = 0; shards && k < list->n; k++)
+    for (int i = 1; i < list->kernel[k].n_nodes; i++)
+      if (shards->late[list->kernel[k].node[i]->order] !=
+          shards->late[list->kernel[k].node[0]->order])
+        return arena_printf(arena,
+                            "kernel %d computes in front of sums over shards and behind them",
+                            list->kernel[k].id);
+  return NULL;
+}
+
 const char *kernels_check(Arena *arena, const Graph *graph, const Target *target) {
   for (int i = 0; i < graph->n_nodes; i++)
     if (node_has_code(graph->node[i]) && kernel_of(graph->node[i]) < 0)
@@ -39,7 +59,8 @@ const char *kernels_check(Arena *arena, const Graph *graph, const Target *target
       return arena_printf(arena, "kernel %d (`%s` ...) is of no form that target %s has",
                           list.kernel[k].id, op_info[list.kernel[k].node[0]->op].name,
                           target->name);
-  return check_reads(arena, graph);
+  const char *why = check_reads(arena, graph);
+  return why ? why : check_sums(arena, graph, &list);
 }
 
 bool kernels_accept(PassContext *context, const Graph *graph) {

@@ -5,6 +5,7 @@
 
 #include "ir/space.h"
 #include "passes/memory/depend.h"
+#include "passes/memory/shards.h"
 #include "passes/pass.h"
 
 enum { MAX_GROUP = MAX_LOOP }; /* nodes of one kernel */
@@ -26,6 +27,7 @@ typedef struct Fusion {
   int *reached;  /* scratch of fusion_merge: per group, the merge that reached it */
   int *late;     /* scratch of fusion_merge */
   int n_merges;  /* merges tried so far */
+  Shards *shards;
 } Fusion;
 
 /* fuse_group.c */

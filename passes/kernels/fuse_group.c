@@ -19,6 +19,7 @@ Fusion *fusion_new(Arena *arena, Graph *graph, const Target *target) {
   fusion->graph = graph;
   fusion->target = target;
   fusion->depend = depend_new(arena, graph);
+  fusion->shards = shards_of(arena, graph);
   size_t n = (size_t)fusion->depend->n + 1;
   fusion->group_of = arena_alloc(arena, n * sizeof(int));
   fusion->by_rank = arena_alloc(arena, n * sizeof(int));
@@ -53,10 +54,19 @@ static void reach(Fusion *fusion, int from, const int *except, int n) {
     }
 }
 
+/* Is the group late (shards.h)? Then all that is not comes in front of it. */
+static bool is_late(const Fusion *fusion, int group) {
+  return fusion->shards &&
+         fusion->shards->late[fusion_node(fusion, fusion->group[group].node[0])->order];
+}
+
 /* Must another group run between two of the n groups, which are given in the order of their ranks?
  * Leaves marks in `reached` on the groups up to the last that depend on any of them. */
 static bool separated(Fusion *fusion, const int *group, int n) {
   fusion->n_merges++;
+  for (int i = 1; i < n; i++)
+    if (is_late(fusion, group[i]) != is_late(fusion, group[0]))
+      return true;
   for (int r = fusion->group[group[0]].rank; r <= fusion->group[group[n - 1]].rank; r++) {
     int id = fusion->by_rank[r];
     bool member = id >= 0 && has(group, n, id);

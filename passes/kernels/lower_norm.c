@@ -9,12 +9,25 @@
  *            %dg, %db, %a, %b, %c = bn_grad_fold %sdy, %sdyx, %gamma, %mean, %var {count=M, ...}
  *            %dx = affine2 %dy, %x, %a, %b, %c : f16[..]
  *
+ * With --sync-batch-norm, in @train_dp:
+ *
+ *            %sum, %squares = bn_sums %x : f32[C], f32[C]
+ *            %sum.all = all_reduce %sum : f32[C]
+ *            %sum.mean = mul %sum.all, %shard_factor : f32[C]              // and %squares
+ *            %mean, %var = bn_moments %sum.mean, %squares.mean {count=M} : f32[C], f32[C]
+ *            ...
+ *            %dg, %db, .. = bn_grad_fold %sdy, %sdyx, ..    // the shard's part of their gradients
+ *            .., %a, %b, %c = bn_grad_fold %sdy.mean, %sdyx.mean, ..
+ *
  * A batch_norm_infer needs no bn_stats, since it reads moving statistics. Runs after the precision
  * passes, to which batch norm is one op. Every graph moves to stage lowered. Never changes a type:
  * statistics stay f32. */
+#include "ir/ports.h"
 #include "passes/edit.h"
 #include "passes/grad/norm.h"
 #include "passes/pass.h"
+
+#include <string.h>
 
 /* A part of `norm`. The part that makes the result of norm's type also takes over its notes. */
 static Node *part(Graph *graph, const Node *norm, OpKind op, int n_args, Value *const *args) {
@@ -47,25 +60,55 @@ static void lower_apply(Graph *graph, Node *norm, Value *mean, Value *var) {
   value_take_over(graph, norm->result[0], affine->result[0]);
 }
 
-static void lower_train(Graph *graph, Node *norm) {
-  Node *stats = part(graph, norm, OP_BN_STATS, 1, norm->arg);
+/* The mean over the shards of what a part makes. */
+static Value *over_shards(Graph *graph, Value *value, Value *factor) {
+  const Node *node = value->node;
+  const char *name = value->name;
+  Value *sum = graph_op(graph, OP_ALL_REDUCE, name_with(graph, name, "all"), node->loc, 1, &value);
+  return graph_op(graph, OP_MUL, name_with(graph, name, "mean"), node->loc, 2,
+                  (Value *[]){sum, factor});
+}
+
+static Node *stats_of_all(Graph *graph, const Node *norm, Value *factor) {
+  Node *sums = part(graph, norm, OP_BN_SUMS, 1, norm->arg);
+  finish(graph, norm, sums, 2, (const char *[]){"sum", "squares"});
+  Value *sum = over_shards(graph, sums->result[0], factor);
+  Value *squares = over_shards(graph, sums->result[1], factor);
+  Node *moments = part(graph, norm, OP_BN_MOMENTS, 2, (Value *[]){sum, squares});
+  attr_set_int(graph, moments, ATTR_COUNT, norm_count(norm));
+  return moments;
+}
+
+/* `factor` is 1 / shards if the statistics are to be those of all shards; else NULL. */
+static void lower_train(Graph *graph, Node *norm, Value *factor) {
+  Node *stats =
+      factor ? stats_of_all(graph, norm, factor) : part(graph, norm, OP_BN_STATS, 1, norm->arg);
   finish(graph, norm, stats, 2, (const char *[]){"mean", "var"});
   value_take_over(graph, norm->result[1], stats->result[0]);
   value_take_over(graph, norm->result[2], stats->result[1]);
   lower_apply(graph, norm, stats->result[0], stats->result[1]);
 }
 
-static void lower_grad(Graph *graph, Node *norm) {
-  Value *dy = norm->arg[0], *x = norm->arg[1];
-  Value *gamma = norm->arg[2], *mean = norm->arg[3], *var = norm->arg[4];
-  Node *sums = part(graph, norm, OP_BN_GRAD_STATS, 3, (Value *[]){dy, x, mean});
-  finish(graph, norm, sums, 2, (const char *[]){"sum", "sum_x"});
-  Value *args[] = {sums->result[0], sums->result[1], gamma, mean, var};
+static Node *grad_fold(Graph *graph, const Node *norm, Value *sum, Value *sum_x) {
+  Value *args[] = {sum, sum_x, norm->arg[2], norm->arg[3], norm->arg[4]};
   Node *fold = part(graph, norm, OP_BN_GRAD_FOLD, 5, args);
   attr_set_int(graph, fold, ATTR_COUNT, norm_count(norm));
   finish(graph, norm, fold, 5, (const char *[]){"gamma", "beta", "a", "b", "c"});
+  return fold;
+}
+
+static void lower_grad(Graph *graph, Node *norm, Value *factor) {
+  Value *dy = norm->arg[0], *x = norm->arg[1];
+  Node *sums = part(graph, norm, OP_BN_GRAD_STATS, 3, (Value *[]){dy, x, norm->arg[3]});
+  finish(graph, norm, sums, 2, (const char *[]){"sum", "sum_x"});
+  Node *fold = grad_fold(graph, norm, sums->result[0], sums->result[1]);
   value_take_over(graph, norm->result[1], fold->result[0]);
   value_take_over(graph, norm->result[2], fold->result[1]);
+  if (factor) { /* dx depends on the sums over all shards */
+    Value *sum = over_shards(graph, sums->result[0], factor);
+    Value *sum_x = over_shards(graph, sums->result[1], factor);
+    fold = grad_fold(graph, norm, sum, sum_x);
+  }
   Value *apply[] = {dy, x, fold->result[2], fold->result[3], fold->result[4]};
   Node *affine = part(graph, norm, OP_AFFINE2, 5, apply);
   finish(graph, norm, affine, 1, (const char *[]){"dx"});
@@ -73,25 +116,38 @@ static void lower_grad(Graph *graph, Node *norm) {
 }
 
 static bool lower_one(void *user, Graph *graph, Node *node) {
-  (void)user;
+  Value *factor = user;
   switch (node->op) {
   case OP_BATCH_NORM:
-    lower_train(graph, node);
+    lower_train(graph, node, factor);
     return true;
   case OP_BATCH_NORM_INFER:
     lower_apply(graph, node, node->arg[3], node->arg[4]);
     return true;
   case OP_BATCH_NORM_GRAD:
-    lower_grad(graph, node);
+    lower_grad(graph, node, factor);
     return true;
   default:
     return false;
   }
 }
 
+/* The input `shard_factor` of the graph that @train_dp is, if its statistics are to be those of all
+ * shards; else NULL. */
+static Value *find_factor(const CompileOptions *options, const Graph *graph) {
+  for (int i = 0; options->sync_batch_norm && i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    if (node->op == OP_INPUT && !strcmp(attr_str(node, ATTR_NAME, ""), port_shard_factor))
+      return node->result[0];
+  }
+  return NULL;
+}
+
 bool pass_lower_norm(PassContext *context, Graph *graph) {
-  (void)context;
-  graph_rewrite(graph, lower_one, NULL);
+  Value *factor = find_factor(context->options, graph);
+  graph_rewrite(graph, lower_one, factor);
+  if (factor)
+    graph_sort(graph); /* the input may have stood behind the first normalisation */
   graph->stage = STAGE_LOWERED;
   return true;
 }

@@ -7,7 +7,8 @@
  * Finds live ranges anew from operands and kernel numbers, then checks every place: its bounds, its
  * alignment, its live range as written in `live`, and that no two values that are alive at once
  * overlap, except that a loop may write over an operand that dies in it. Also checks workspaces,
- * and that a variable has the same place in all graphs. Shares no code with plan-memory. Tests:
+ * that a variable has the same place in all graphs, and that what is summed over shards lies in
+ * buckets that nothing else touches while they travel. Shares no code with plan-memory. Tests:
  * tests/passes/memory/check_plan.amp, tests/unit/plan.c */
 #include "passes/memory/plan.h"
 #include "passes/pass.h"
@@ -255,6 +256,115 @@ static void check_overlaps(Check *c, const Kernel *kernel) {
     }
 }
 
+/* ---- sums over shards ---- */
+
+typedef struct Summed {
+  const Value *value; /* what is summed, in whose place the sum lies */
+  int64_t at, bytes, bucket;
+  int made,
+      read; /* the kernel that makes it; the first that reads the sum, or the number of them */
+} Summed;
+
+static int by_address(const void *pa, const void *pb) {
+  const Summed *a = pa, *b = pb;
+  return a->at != b->at ? (a->at < b->at ? -1 : 1) : strcmp(a->value->name, b->value->name);
+}
+
+static Summed *summed_of(Summed *list, int n, const Value *value) {
+  for (int i = 0; i < n; i++)
+    if (list[i].value == value)
+      return &list[i];
+  return NULL;
+}
+
+/* Lists what is summed, each once. */
+static int list_summed(Check *c, Summed *list) {
+  int n = 0;
+  for (int i = 0; i < c->graph->n_nodes; i++) {
+    const Node *node = c->graph->node[i];
+    if (node->op != OP_ALL_REDUCE)
+      continue;
+    const Value *value = owner(node->arg[0]);
+    const int64_t *at = attr_ints(value->node, ATTR_AT, value->node->n_results);
+    int made = kernel_number(value->node);
+    if (made < 0 || !at || at[value->index] < 0)
+      FAIL(c, "%%%s, which is summed, is not what a kernel stores", value->name);
+    if (summed_of(list, n, value))
+      FAIL(c, "%%%s is summed twice", value->name);
+    if (attr_int(node, ATTR_BUCKET, -1) < 0)
+      FAIL(c, "%%%s is in no bucket", value->name);
+    if (c->why)
+      return 0;
+    int64_t bytes = (type_bytes(value->type) + c->target->align - 1) / c->target->align;
+    list[n++] = (Summed){.value = value,
+                         .at = at[value->index],
+                         .bytes = bytes * c->target->align,
+                         .bucket = attr_int(node, ATTR_BUCKET, -1),
+                         .made = made,
+                         .read = c->n_kernels};
+  }
+  return n;
+}
+
+/* Whoever reads what is summed reads the sum: there is nothing else in that place any longer. */
+static void find_sum_reads(Check *c, Summed *list, int n) {
+  for (int i = 0; i < c->graph->n_nodes; i++) {
+    const Node *reader = c->graph->node[i];
+    for (int a = 0; !is_view(reader) && a < reader->n_args; a++) {
+      const Value *value = reader->arg[a];
+      bool sum = false;
+      for (; is_view(value->node); value = value->node->arg[0])
+        sum |= value->node->op == OP_ALL_REDUCE;
+      Summed *summed = summed_of(list, n, value);
+      int k = reader->op == OP_OUTPUT ? c->n_kernels : kernel_number(reader);
+      if (summed && !sum)
+        FAIL(c, "kernel %d reads %%%s, in whose place its sum lies", k, value->name);
+      if (summed && k < summed->read)
+        summed->read = k;
+    }
+  }
+}
+
+/* Buckets lie side by side in the order in which they become whole, and in each its members in the
+ * order of their makers. Nothing is updated before the last is whole. (That nothing else lies in a
+ * bucket while it travels follows from check_overlaps: places are aligned as the slices are, and
+ * each member is alive until its sum is read.) */
+static void check_buckets(Check *c) {
+  Summed *list = arena_alloc(c->arena, ((size_t)c->graph->n_nodes + 1) * sizeof *list);
+  int n = list_summed(c, list), whole = -1;
+  find_sum_reads(c, list, n);
+  if (n)
+    qsort(list, (size_t)n, sizeof *list, by_address);
+  for (int i = 0; i < n && !c->why; i++) {
+    int read = list[i].read, past = i + 1;
+    if (list[i].bucket != (i ? list[i - 1].bucket + 1 : 0))
+      FAIL(c, "%%%s is in bucket %lld out of order", list[i].value->name,
+           (long long)list[i].bucket);
+    for (; past < n && list[past].bucket == list[i].bucket; past++) {
+      read = list[past].read < read ? list[past].read : read;
+      if (list[past].made < list[past - 1].made)
+        FAIL(c, "%%%s lies behind %%%s, which is made later", list[past].value->name,
+             list[past - 1].value->name);
+    }
+    for (int m = i ? i : 1; m < past; m++)
+      if (list[m].at != list[m - 1].at + list[m - 1].bytes)
+        FAIL(c, "there is a gap between %%%s and %%%s", list[m - 1].value->name,
+             list[m].value->name);
+    int made = list[past - 1].made;
+    if (made < whole)
+      FAIL(c, "bucket %lld is whole before the one in front of it", (long long)list[i].bucket);
+    if (read <= made)
+      FAIL(c, "kernel %d reads sums of bucket %lld, which kernel %d completes", read,
+           (long long)list[i].bucket, made);
+    whole = made;
+    i = past - 1;
+  }
+  for (int i = 0; n && i < c->graph->n_nodes; i++)
+    if (c->graph->node[i]->op == OP_UPDATE && kernel_number(c->graph->node[i]) <= whole)
+      FAIL(c, "%%%s is updated before all that is summed is there",
+           c->graph->node[i]->arg[0]->name);
+}
+
 /* ---- state ---- */
 
 static int by_state(const void *pa, const void *pb) {
@@ -323,6 +433,7 @@ const char *plan_check(Arena *arena, const Module *module, const Graph *graph,
   check_results(&c);
   check_workspaces(&c, kernel);
   check_overlaps(&c, kernel);
+  check_buckets(&c);
   check_state(&c);
   check_state_agrees(&c);
   return c.why;

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* Linked lists of node indices, one per key: who reads a variable, what hangs behind a node. */
+/* Linked lists of node indices, one per key: the readers of a variable, or the nodes that follow a
+ * node. */
 typedef struct Chains {
   int *head, *next, *item, n, cap, cap_item;
   Arena *arena;

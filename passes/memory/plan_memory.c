@@ -10,16 +10,19 @@
  * Variables get an offset in the state block, the same in every graph. All other values share one
  * arena: the live range of a value goes from the kernel that makes it to the last that reads it.
  * Values that no other kernel reads have no place (AT_INTERNAL, AT_STATE); a view has the place of
- * its operand (AT_VIEW). A loop may write over an operand that dies in it. Never moves a kernel.
- * The graph goes from stage fused to planned.
+ * its operand (AT_VIEW). What is summed over shards lies in buckets side by side (shards.h),
+ * which live from the first value that is put there to the last sum that is read. A loop may
+ * write over an operand that dies in it. Never moves a kernel. The graph goes from stage fused to
+ * planned.
  * Tests: tests/passes/memory/plan_memory.amp, tests/unit/plan.c */
 #include "passes/memory/depend.h"
 #include "passes/memory/pack.h"
 #include "passes/memory/plan.h"
-#include "passes/memory/storage.h"
+#include "passes/memory/shards.h"
 #include "passes/pass.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 typedef struct Plan {
   Arena *arena;
@@ -31,6 +34,8 @@ typedef struct Plan {
   Block *block; /* one per place: first storages, then workspaces; see make_blocks */
   int n_blocks;
   int *block_of;   /* per storage */
+  Buckets buckets; /* one block for all */
+  int64_t *inside; /* per storage: its offset in that block, -1 if it is not summed over shards */
   int *work_block; /* per kernel, -1 without workspace */
 } Plan;
 
@@ -100,18 +105,28 @@ static const char *size_text(Arena *arena, int64_t bytes) {
                            : arena_printf(arena, "%.3f GiB", (double)bytes / 0x1p30);
 }
 
+/* A graph that does not fit is an error, but for @train_dp where nobody asked for it: a program
+ * that trains alone must not fail for want of it. */
 static void check_limit(PassContext *context, const Graph *graph) {
   int64_t limit = plan_limit(context);
   Arena *arena = context->scratch;
-  if (graph->arena_bytes > limit)
-    diag_error(context->diag, (SrcLoc){0}, DIAG_MEMORY,
-               "@%s needs %s for activations, gradients and workspaces, %s %s: a smaller "
-               "--batch-size needs less",
-               graph->name, size_text(arena, graph->arena_bytes),
-               context->options->max_memory
-                   ? "--max-memory allows"
-                   : arena_printf(arena, "%s has room for", context->target->name),
-               size_text(arena, limit));
+  bool shared = strcmp(graph->name, "train_dp") == 0;
+  if (graph->arena_bytes <= limit)
+    return;
+  const char *needs = arena_printf(
+      arena, "@%s needs %s for activations, gradients and workspaces, %s %s", graph->name,
+      size_text(arena, graph->arena_bytes),
+      context->options->max_memory ? "--max-memory allows"
+                                   : arena_printf(arena, "%s has room for", context->target->name),
+      size_text(arena, limit));
+  if (shared && !context->options->must_distribute) {
+    diag_warning(context->diag, (SrcLoc){0}, WARN_DISTRIBUTED,
+                 "%s: the program will not train as several processes or shards", needs);
+    module_leave_out(context->module, graph);
+  } else {
+    diag_error(context->diag, (SrcLoc){0}, DIAG_MEMORY, "%s: a smaller --batch-size%s needs less",
+               needs, shared ? " or --distributed=off" : "");
+  }
 }
 
 /* ---- live ranges ---- */
@@ -131,6 +146,20 @@ static void find_live_ranges(Plan *plan) {
         plan->last[s->reads[k].v[r]] = k;
 }
 
+/* ---- buckets ---- */
+
+static void find_buckets(Plan *plan, int64_t limit) {
+  for (int i = 0; i < plan->storages->n; i++)
+    plan->inside[i] = -1;
+  plan->buckets = buckets_choose(plan->arena, plan->graph, plan->storages, plan->last,
+                                 plan->target->align, limit);
+  for (int m = 0; m < plan->buckets.n; m++) {
+    const Member *member = &plan->buckets.member[m];
+    plan->inside[member->storage] = member->at;
+    attr_set_int(plan->graph, member->sum, ATTR_BUCKET, member->bucket);
+  }
+}
+
 /* ---- in place ---- */
 
 /* Lets storage `made` of kernel k take over the place of an operand that dies in the kernel. */
@@ -141,7 +170,7 @@ static void take_over(Plan *plan, int k, int made) {
     bool taken = false;
     for (int m = 0; m < s->makes[k].n; m++)
       taken |= plan->over[s->makes[k].v[m]] == old;
-    if (!taken && plan->last[old] == k &&
+    if (!taken && plan->last[old] == k && plan->inside[old] < 0 &&
         storage_may_replace(&s->kernels.kernel[k], &s->storage[made], &s->storage[old])) {
       plan->over[made] = old;
       return;
@@ -152,7 +181,8 @@ static void take_over(Plan *plan, int k, int made) {
 static void find_in_place(Plan *plan) {
   for (int k = 0; k < plan->storages->kernels.n; k++)
     for (int m = 0; m < plan->storages->makes[k].n; m++)
-      take_over(plan, k, plan->storages->makes[k].v[m]);
+      if (plan->inside[plan->storages->makes[k].v[m]] < 0)
+        take_over(plan, k, plan->storages->makes[k].v[m]);
 }
 
 /* ---- blocks ---- */
@@ -166,7 +196,12 @@ static int first_kernel(const Plan *plan, int storage) {
  * Storages are listed in the order in which they are made, so the head of a chain comes first. */
 static void make_blocks(Plan *plan) {
   Storages *s = plan->storages;
+  if (plan->buckets.n)
+    plan->block[plan->n_blocks++] = (Block){
+        .bytes = plan->buckets.bytes, .first = plan->buckets.first, .last = plan->buckets.last};
   for (int i = 0; i < s->n; i++) {
+    if (plan->inside[i] >= 0)
+      continue; /* block 0 */
     if (plan->over[i] >= 0) {
       plan->block_of[i] = plan->block_of[plan->over[i]];
       plan->block[plan->block_of[i]].last = plan->last[i];
@@ -207,7 +242,7 @@ static void set_places(Plan *plan, Node *node) {
   for (int r = 0; r < node->n_results; r++) {
     int i = view ? -1 : storage_index(plan->storages, node->result[r]);
     if (i >= 0) {
-      at[r] = plan->block[plan->block_of[i]].at;
+      at[r] = plan->block[plan->block_of[i]].at + (plan->inside[i] > 0 ? plan->inside[i] : 0);
       live[2 * r] = first_kernel(plan, i);
       live[2 * r + 1] = plan->last[i];
       any = true;
@@ -248,7 +283,8 @@ static Plan plan_new(PassContext *context, Graph *graph) {
   plan.last = arena_alloc(plan.arena, n * sizeof(int));
   plan.over = arena_alloc(plan.arena, n * sizeof(int));
   plan.block_of = arena_alloc(plan.arena, n * sizeof(int));
-  plan.block = arena_alloc(plan.arena, (n + k) * sizeof(Block));
+  plan.inside = arena_alloc(plan.arena, n * sizeof *plan.inside);
+  plan.block = arena_alloc(plan.arena, (n + k + 1) * sizeof(Block));
   plan.work_block = arena_alloc(plan.arena, k * sizeof(int));
   return plan;
 }
@@ -260,6 +296,7 @@ bool pass_plan_memory(PassContext *context, Graph *graph) {
   plan_state(context->module, graph, context->target->align, context->scratch);
   Plan plan = plan_new(context, graph);
   find_live_ranges(&plan);
+  find_buckets(&plan, context->options->bucket_bytes);
   find_in_place(&plan);
   make_blocks(&plan);
   graph->arena_bytes = pack(plan.arena, plan.block, plan.n_blocks);

@@ -204,6 +204,16 @@ static Recompute recompute_new(PassContext *context, Graph *graph) {
   return r;
 }
 
+/* What is summed over shards. plan-memory gives all of it room from the first such value on, which
+ * is not in the spans here. */
+static int64_t bucket_bytes(const Recompute *r) {
+  int64_t bytes = 0;
+  for (int i = 0; i < r->graph->n_nodes; i++)
+    if (r->graph->node[i]->op == OP_ALL_REDUCE)
+      bytes += round_up(type_bytes(r->graph->node[i]->result[0]->type), r->target->align);
+  return bytes;
+}
+
 bool pass_recompute(PassContext *context, Graph *graph) {
   int64_t limit = plan_limit(context);
   graph_sweep(graph);
@@ -211,7 +221,7 @@ bool pass_recompute(PassContext *context, Graph *graph) {
     return false;
   Recompute r = recompute_new(context, graph);
   recompute_find_remakes(&r);
-  recompute_choose(&r, limit);
+  recompute_choose(&r, limit - bucket_bytes(&r));
   bool changed = make_copies(&r);
   if (changed && !context->options->max_memory)
     diag_note(context->diag, (SrcLoc){0},

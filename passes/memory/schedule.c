@@ -7,11 +7,12 @@
  *   after    7, 9, 8, 10                                        // one at a time
  *
  * Tries a few list schedules and leaves the order alone unless one has a clearly lower peak. Keeps
- * data flow, and every reader of a variable in front of its update. Numbers the kernels 0, 1, ...
+ * data flow, every reader of a variable in front of its update, and what reads sums over shards
+ * behind all else, in the order of the sums. Numbers the kernels 0, 1, ...
  * Tests: tests/passes/memory/schedule.amp */
 #include "passes/memory/depend.h"
 #include "passes/memory/plan.h"
-#include "passes/memory/storage.h"
+#include "passes/memory/shards.h"
 #include "passes/pass.h"
 
 /* Later strategies move makers and readers further apart in time, so that less is read from caches:
@@ -25,6 +26,11 @@ typedef struct Schedule {
   IntList *succ; /* per kernel: the kernels that must come later, each once */
   int *n_preds;
   int64_t *workspace; /* per kernel */
+  bool *late;         /* per kernel: comes behind all that are not (shards.h) */
+  int n_early;
+  /* Per late kernel: in the given order, the last that makes part of a sum it waits for. Per other
+   * one: -1 if it makes part of a sum itself, so that the sum can set out. */
+  int *behind;
 } Schedule;
 
 /* One run of a strategy. */
@@ -33,7 +39,8 @@ typedef struct Run {
   int *waits;  /* per kernel: predecessors still to come */
   int *unread; /* per storage: readers still to come */
   bool *ready, *done;
-  int *pool, n_pool; /* ready kernels, ascending */
+  int *pool, n_pool; /* ready kernels: by Schedule.behind, then ascending */
+  int *held, n_held; /* late ones that are ready too soon */
 } Run;
 
 static void collect_edges(Schedule *s, Graph *graph) {
@@ -77,11 +84,22 @@ static int64_t growth(const Schedule *s, const Run *run, int k) {
   return bytes;
 }
 
-static void pool_add(Run *run, int k) {
+static bool goes_before(const Schedule *s, int a, int b) {
+  return s->behind[a] != s->behind[b] ? s->behind[a] < s->behind[b] : a < b;
+}
+
+static void pool_add(const Schedule *s, Run *run, int k) {
   int i = run->n_pool++;
-  for (; i > 0 && run->pool[i - 1] > k; i--)
+  for (; i > 0 && goes_before(s, k, run->pool[i - 1]); i--)
     run->pool[i] = run->pool[i - 1];
   run->pool[i] = k;
+}
+
+static void make_ready(const Schedule *s, Run *run, int k) {
+  if (s->late[k] && run->n < s->n_early)
+    run->held[run->n_held++] = k;
+  else
+    pool_add(s, run, k);
 }
 
 static void run_kernel(const Schedule *s, Run *run, int at) {
@@ -94,20 +112,23 @@ static void run_kernel(const Schedule *s, Run *run, int at) {
     run->unread[s->storages->reads[k].v[i]]--;
   for (int i = 0; i < s->succ[k].n; i++)
     if (--run->waits[s->succ[k].v[i]] == 0)
-      pool_add(run, s->succ[k].v[i]);
+      make_ready(s, run, s->succ[k].v[i]);
+  for (; run->n >= s->n_early && run->n_held; run->n_held--)
+    pool_add(s, run, run->held[run->n_held - 1]);
 }
 
 static Run run_new(const Schedule *s) {
   int n = s->storages->kernels.n;
   Run run = {.order = arena_alloc(s->arena, ((size_t)n + 1) * sizeof(int)),
              .pool = arena_alloc(s->arena, ((size_t)n + 1) * sizeof(int)),
+             .held = arena_alloc(s->arena, ((size_t)n + 1) * sizeof(int)),
              .waits = arena_alloc(s->arena, ((size_t)n + 1) * sizeof(int)),
              .unread = arena_alloc(s->arena, ((size_t)s->storages->n + 1) * sizeof(int))};
   for (int i = 0; i < s->storages->n; i++)
     run.unread[i] = s->storages->storage[i].n_readers;
   for (int k = 0; k < n; k++)
     if ((run.waits[k] = s->n_preds[k]) == 0)
-      pool_add(&run, k);
+      make_ready(s, &run, k);
   return run;
 }
 
@@ -182,6 +203,42 @@ static const int *best_order(const Schedule *s) {
   return best;
 }
 
+static void find_late(Schedule *s, const Graph *graph) {
+  const Shards *shards = shards_of(s->arena, graph);
+  const KernelList *kernels = &s->storages->kernels;
+  s->late = arena_alloc(s->arena, (size_t)kernels->n + 1);
+  for (int k = 0; k < kernels->n; k++) {
+    s->late[k] = shards && shards->late[kernels->kernel[k].node[0]->order];
+    s->n_early += !s->late[k];
+  }
+}
+
+static bool is_summed(const Storage *storage) {
+  return storage->value->n_uses == 1 && storage->value->use[0].node->op == OP_ALL_REDUCE;
+}
+
+/* So that sums set out early, the casts of low-precision gradients to f32 among them, and late
+ * kernels do what they can before the last sums arrive. */
+static void find_behind(Schedule *s) {
+  const KernelList *kernels = &s->storages->kernels;
+  s->behind = arena_alloc(s->arena, ((size_t)kernels->n + 1) * sizeof *s->behind);
+  for (int k = 0; k < kernels->n; k++) {
+    for (int i = 0; i < s->storages->makes[k].n && !s->late[k]; i++)
+      if (is_summed(&s->storages->storage[s->storages->makes[k].v[i]]))
+        s->behind[k] = -1;
+    if (!s->late[k])
+      continue;
+    for (int i = 0; i < s->storages->reads[k].n; i++) {
+      const Storage *read = &s->storages->storage[s->storages->reads[k].v[i]];
+      if (is_summed(read) && read->maker > s->behind[k])
+        s->behind[k] = read->maker;
+    }
+    for (int i = 0; i < s->succ[k].n; i++)
+      if (s->behind[s->succ[k].v[i]] < s->behind[k])
+        s->behind[s->succ[k].v[i]] = s->behind[k];
+  }
+}
+
 static Schedule schedule_new(PassContext *context, Graph *graph) {
   Schedule s = {.arena = context->scratch, .target = context->target};
   s.storages = storages_new(s.arena, graph);
@@ -196,6 +253,8 @@ static Schedule schedule_new(PassContext *context, Graph *graph) {
   for (int k = 0; k < kernels->n; k++)
     s.workspace[k] = round_up(s.target->workspace(s.target, &kernels->kernel[k]), s.target->align);
   collect_edges(&s, graph);
+  find_late(&s, graph);
+  find_behind(&s);
   return s;
 }
 

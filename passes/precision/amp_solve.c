@@ -81,7 +81,7 @@ static void paint(Solver *s, int v, AmpColour colour, AmpRule rule, int from) {
   s->verdict[v] = (AmpVerdict){colour, rule, from, -1};
 }
 
-/* What a walk towards low may enter at all. */
+/* May the low type spread to this vertex? */
 static bool may_lower(const Solver *s, int v) {
   const AmpVertex *x = &s->vertex[v];
   return s->verdict[v].colour != AMP_DENIED && x->pin != AMP_KEEP && x->f32 && x->fits && x->kernel;
@@ -133,7 +133,8 @@ static bool can_join(const Solver *s, int v) {
   return is_clear(s, v) && !is_low(s, v) && may_lower(s, v) && !s->vertex[v].reads_state;
 }
 
-/* Pass 1. */
+/* Pass 1. Vertices that are low or denied by their own class or by a pin. Returns whether any is
+ * low. */
 static bool paint_own(Solver *s) {
   bool any = false;
   for (int v = 0; v < s->problem->n_vertices; v++) {
@@ -160,7 +161,8 @@ static void paint_denied(Solver *s, Arena *arena) {
       paint(s, v, AMP_DENIED, AMP_RULE_FED, s->tainted[v]);
 }
 
-/* Pass 3. Everything on a path allow - (infer or clear)* - allow. */
+/* Pass 3. Every vertex on a path from one allow vertex through infer and clear ones to another is
+ * low. */
 static void paint_between(Solver *s, Arena *arena) {
   s->down = walk(s, arena, FORWARD, is_allow, can_be_between);
   s->up = walk(s, arena, BACKWARD, is_allow, is_below_allow);

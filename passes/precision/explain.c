@@ -138,6 +138,9 @@ PrecisionTotals precision_totals(const Graph *graph) {
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
     count_op(&t, node);
+    bool copies = node->op == OP_CAST && type_equal(node->arg[0]->type, node->result[0]->type);
+    if (copies)
+      continue;
     if (node->op == OP_CAST && cast_is_alone(graph, node)) {
       t.casts_own++;
       t.casts_weights += node_is_param(node->arg[0]->node);

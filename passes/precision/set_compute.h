@@ -12,7 +12,7 @@ ComputeRule casting_is_low, policy_is_low;
 
 /* What the node's attribute `compute` asks of amp; AMP_FREE if it has none. */
 AmpPin compute_pin(const Node *node);
-/* True if the implementation decides about every op, so that amp's lists have no say. */
+/* True if the implementation decides about every op, so that amp's lists do not matter. */
 bool compute_decides(const CompileOptions *options);
 /* Returns false after an error: the implementation should have decided about the ops, but the graph
  * was differentiated before set-compute could run. */

@@ -44,17 +44,18 @@ static Node *optimizer_of(const Node *update) {
 
 /* May the parameter have a copy of that name? In no graph may another variable have the name;
  * values that are no variables can be renamed. And every graph that updates the parameter must
- * update the copy as well, or be the present one, whose optimizer can be made to. */
+ * update the copy as well, or have an optimizer that can be made to, if this graph is one of these.
+ */
 static bool can_keep(const Graph *graph, const char *copy, const char *param) {
   const Module *module = graph->module;
+  bool ours = update_of(graph, param) != NULL;
   for (int g = 0; g < module->n_graphs; g++) {
     const Value *value = graph_find(module->graph[g], copy);
     if (value && value->node->op == OP_VARIABLE &&
         strcmp(attr_str(value->node, ATTR_OF, ""), param) != 0)
       return false;
     const Node *update = update_of(module->graph[g], param);
-    if (update && !update_of(module->graph[g], copy) &&
-        (module->graph[g] != graph || !optimizer_of(update)))
+    if (update && !update_of(module->graph[g], copy) && (!ours || !optimizer_of(update)))
       return false;
   }
   return true;
@@ -93,6 +94,16 @@ static Value *make_copy(Graph *graph, const Value *param, TensorType type, const
   return copy;
 }
 
+/* Every graph that updates the parameter keeps the copy in step. */
+static void keep_elsewhere(const Graph *graph, const Value *param, TensorType type,
+                           const char *name) {
+  const Module *module = graph->module;
+  for (int g = 0; g < module->n_graphs; g++)
+    if (module->graph[g] != graph && update_of(module->graph[g], param->name) &&
+        !update_of(module->graph[g], name))
+      make_copy(module->graph[g], graph_find(module->graph[g], param->name), type, name);
+}
+
 static bool replace_cast(const Copies *copies, Node *cast) {
   Graph *graph = copies->graph;
   Value *param = value_resolve(cast->arg[0]);
@@ -101,10 +112,12 @@ static bool replace_cast(const Copies *copies, Node *cast) {
     return false;
   Value **made = &copies->made[param->node->order * DT_COUNT + (int)type.dtype];
   const char *name = name_with(graph, param->name, dtype_info[type.dtype].name);
-  if (!*made && !can_keep(graph, name, param->name))
-    return false;
-  if (!*made)
+  if (!*made) {
+    if (!can_keep(graph, name, param->name))
+      return false;
     *made = make_copy(graph, param, type, name);
+    keep_elsewhere(graph, param, type, name);
+  }
   value_replace(cast->result[0], *made);
   return true;
 }
@@ -119,7 +132,7 @@ bool pass_weight_copies(PassContext *context, Graph *graph) {
   for (int i = 0; i < n; i++)
     if (graph->node[i]->op == OP_CAST)
       changed |= replace_cast(&copies, graph->node[i]);
-  if (changed)
-    graph_sort(graph);
+  for (int g = 0; changed && g < context->module->n_graphs; g++)
+    graph_sort(context->module->graph[g]);
   return changed;
 }

@@ -8,7 +8,8 @@
  *
  * Constants are computed by the reference evaluator and rounded to their type. Only small tensors
  * are folded, never integers or the ops of a layer. x + 0 and x - 0 become x, although -0 + 0 would
- * be +0. x * 0 does not become 0, since x may be NaN. */
+ * be +0. x * 0 does not become 0, since x may be NaN. The sum of a constant over the shards is not
+ * known before the program runs. */
 #include "ir/eval/eval.h"
 #include "passes/edit.h"
 #include "passes/pass.h"
@@ -54,7 +55,8 @@ static bool is_foldable(const Node *node) {
   GenClass gen = op_info[node->op].gen;
   if (gen != GEN_POINT && gen != GEN_VIEW && gen != GEN_VECTOR && gen != GEN_REDUCE)
     return false;
-  if (!node->n_args || node->n_results != 1 || type_count(node->result[0]->type) > MAX_FOLD ||
+  if (!node->n_args || node->n_results != 1 || node->op == OP_ALL_REDUCE ||
+      type_count(node->result[0]->type) > MAX_FOLD ||
       !dtype_info[node->result[0]->type.dtype].is_float)
     return false;
   for (int a = 0; a < node->n_args; a++)

@@ -192,7 +192,7 @@ static double one_value(const char *kind, int index, int64_t i, DType dtype, uin
     return fabs(x);
   case 's':
     return i == 1 ? NAN : i == 3 ? INFINITY : x;
-  case 'n': /* with two such operands every pair occurs */
+  case 'n': /* so that two such operands form every pair */
     return nasty(dtype, index ? i / N_NASTY + i * (index - 1) : i);
   case 'q':
     return rint(x * 4) / 2;
@@ -217,7 +217,7 @@ void case_fill(const Case *row, int index, bool is_smooth, EvalTensor *t) {
   if (!len || !strchr("opsnqxliz=", kind[0]))
     BUG("row %d: no values for operand %d", (int)(row - ops_case), index);
   if (is_smooth && is_hard(kind))
-    kind = "p"; /* log and sqrt want it positive */
+    kind = "p"; /* operands of log and sqrt must be positive */
   uint64_t state = (uint64_t)(row - ops_case) * 100 + (uint64_t)index;
   for (int64_t i = 0, n = type_count(t->type); i < n; i++)
     t->v[i] = eval_round(one_value(kind, index, i, t->type.dtype, &state), t->type.dtype);

@@ -20,7 +20,7 @@ bool close_enough(double got, double want, double tolerance, DType dtype) {
     return got == want;
   if (tolerance > 0)
     tolerance += spacing(want, dtype);
-  return fabs(got - want) <= tolerance; /* false for NaN */
+  return fabs(got - want) <= tolerance; /* this is false for NaN */
 }
 
 double largest_finite(const EvalTensor *t) {

@@ -177,8 +177,8 @@ static double edge(DType dtype, int i) {
   return value_of(dtype, sign | (k * 2654435761u >> 7) % inf);
 }
 
-/* Number i / 3 of dtype and its neighbour away from zero: the f32 half way between, and those below
- * and above it. */
+/* Takes number i / 3 of dtype and its neighbour away from zero, and returns the f32 half way
+ * between them, or the one below or above that. */
 static double half(DType dtype, int64_t i) {
   double x = value_of(dtype, (uint32_t)(i / 3)), next = value_of(dtype, (uint32_t)(i / 3) + 1);
   if (!isfinite(x))

@@ -12,7 +12,7 @@ static double largest(DType dtype) {
   return dtype == DT_F16 ? 65504 : dtype == DT_BF16 ? 0x1.fep127 : 0x1.fffffep127;
 }
 
-/* Operands that are not floats keep the values that the row asks for. */
+/* Operands that are not floats keep the values of the row. */
 static void fill(const Case *row, int index, int round, EvalTensor *t) {
   static const double part[] = {1, -1, 0, 1e-30, -0.5, 1, 1, -1, 0.999};
   case_fill(row, index, true, t);

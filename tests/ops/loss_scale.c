@@ -5,7 +5,7 @@
 #define MAX_F32 0x1.fffffep127
 
 typedef struct Vector {
-  const char *steps; /* T: finite gradients; F: not */
+  const char *steps; /* T: the gradients are finite; F: they are not */
   int period;
   double initial, factor, scale[16];
 } Vector;

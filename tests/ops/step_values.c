@@ -21,7 +21,7 @@ static double value_of(const Node *node, const char *name, int64_t i, double ord
   VariableKind kind = variable_kind(node);
   const Attr *init = attr_find(node, ATTR_INIT_ARGS);
   if (strcmp(name, "schedule") == 0)
-    return i == AMP_LR_BASE ? 0.125 : 0; /* a constant rate */
+    return i == AMP_LR_BASE ? 0.125 : 0; /* a constant learning rate */
   if (strcmp(name, "bn_momentum") == 0)
     return 0.75;
   if (strcmp(name, "label") == 0)

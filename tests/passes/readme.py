@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the examples of a README: readme.py AMPCC README.md
+"""Tests the examples of a README that show what a pass does: readme.py AMPCC README.md
 
 A block that begins with `// ampcc ARGS` is a module; the block after it is what ampcc makes of it.
 UPDATE=1 in the environment rewrites the second blocks.

@@ -28,13 +28,13 @@ static double noise(const char *name, int64_t i) {
 static double element(const Node *node, const char *name, int64_t i) {
   VariableKind kind = variable_kind(node);
   if (strcmp(name, "schedule") == 0)
-    return i == AMP_LR_BASE ? 0.125 : 0; /* constant rate */
+    return i == AMP_LR_BASE ? 0.125 : 0; /* a constant learning rate */
   if (strcmp(name, "bn_momentum") == 0)
     return 0.75;
   if (strcmp(name, "loss_scale") == 0)
     return 1024;
   if (!dtype_info[node->result[0]->type.dtype].is_float)
-    return floor(3 * noise(name, i)); /* labels, counters */
+    return floor(3 * noise(name, i)); /* integers are labels and counters */
   if (kind == VARIABLE_STAT || kind == VARIABLE_SLOT)
     return 0.5 + noise(name, i); /* variances are positive */
   return 2 * noise(name, i) - 1;

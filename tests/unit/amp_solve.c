@@ -284,7 +284,8 @@ static bool is_listed(const char *list, const char *name) {
   return false;
 }
 
-/* A coloured vertex has a reason, and following it ends at a vertex that is its own. */
+/* Every coloured vertex has a reason, and following the reasons ends at a vertex that was coloured
+ * by its own class or pin. */
 static void check_reason(const Drawing *d, const AmpVerdict *verdict, int v) {
   int origin = v, steps = 0;
   for (; verdict[origin].from >= 0; origin = verdict[origin].from)
@@ -371,7 +372,7 @@ static void test_reasons(void **state) {
   assert_int_equal(amp_origin(verdict, infer1, false), find(&d, "allow1", 6));
   assert_int_equal(amp_origin(verdict, infer1, true), find(&d, "allow2", 6));
   assert_int_equal(verdict[infer2].rule,
-                   AMP_RULE_NONE); /* below allow2, but nothing low behind it */
+                   AMP_RULE_NONE); /* it is below allow2, but no low vertex is behind it */
   assert_int_equal(verdict[infer2].from, find(&d, "allow2", 6));
   assert_int_equal(verdict[infer4].rule, AMP_RULE_FED);
   assert_int_equal(amp_origin(verdict, infer4, false), find(&d, "deny1", 5));

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""headers.py ROOT BUILD_ROOT CUDA(yes|no) INCLUDE_ARGUMENT... -- CC...: every header of the house compiles
-alone, whichever is included first. Generated headers (protobuf-c's) lie in BUILD_ROOT. Headers that include
-NVIDIA's are left out where there are none (CUDA is no), and counted."""
+"""Tests that every header compiles alone, so that any may be included first:
+
+    headers.py ROOT BUILD_ROOT CUDA(yes|no) INCLUDE_ARGUMENT... -- CC...
+
+Generated headers (protobuf-c's) lie in BUILD_ROOT. Headers that include NVIDIA's are left out, and counted, where CUDA is `no`."""
 import concurrent.futures
 import os
 import subprocess

@@ -1,5 +1,6 @@
-/* fuse, schedule, recompute and plan-memory on random graphs: what comes out computes the same, the
- * checker accepts it, and the checker rejects every way of damaging it that is tried. */
+/* Tests fuse, schedule, recompute and plan-memory on random graphs: the results compute the same
+ * numbers, the checker of plans accepts them, and it rejects them after each kind of damage that is
+ * tried. */
 #include "passes/memory/plan.h"
 
 #include "passes/memory/pack.h"
@@ -97,7 +98,7 @@ static Module *make(Arena *arena, Random *random) {
   return random_module(arena, random, 3 + (int)random_below(random, MAX_OPS));
 }
 
-/* With `save`, every value that can be computed twice is, rather than kept in memory. */
+/* With `save`, every value that can be is computed twice rather than kept in memory. */
 static void plan(Module *module, const Target *target, bool save) {
   Diag diag = {.out = stderr};
   CompileOptions options;

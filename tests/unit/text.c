@@ -1,4 +1,5 @@
-/* Texts with holes (codegen/loop/text.h): the forms that a line can take, and what is a bug. */
+/* Tests texts with holes (codegen/loop/text.h): the forms that a line can have, and what is a
+ * bug. */
 #include "codegen/loop/text.h"
 
 /* clang-format off */

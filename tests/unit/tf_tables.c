@@ -1,5 +1,5 @@
-/* The tables of frontend/tf: they are sorted, as the search needs, every row is well formed, and
- * the ops of the lists are known. Also the readers of device names and of protobuf's wire
+/* Tests the tables of frontend/tf: they are sorted, as the search needs, every row is well formed,
+ * and the ops of the lists are known. Also tests the readers of device names and of protobuf's wire
  * format. */
 #include "frontend/import/wire.h"
 #include "frontend/tf/graph.h"

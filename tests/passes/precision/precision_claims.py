@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What TensorFlow's ResNet tests claim about types and shapes (specs/resnet.md 3.2, 5.1, 5.4), asked of our
-models' graphs: precision_claims.py AMPCC AMPCC_ZOO.
+"""Tests that our models' graphs have the types and shapes that TensorFlow's ResNet tests demand (specs/resnet.md 3.2, 5.1, 5.4):
+precision_claims.py AMPCC AMPCC_ZOO
 
-The official tests know one dtype for all that is named here. Under the graph rewrite, which ampcc
-follows, the head has its own: reduce_mean is deny and the last bias_add has nothing low behind it in fp16;
-in bf16 both are low. Folded, reduce_mean of low operands for low readers is low: see EXCEPT.
+The official tests expect one dtype for all values that are named here. Under the graph rewrite, which ampcc follows, the head has
+types of its own: in fp16 reduce_mean is on the deny list, and no low op reads the last bias_add, so both stay f32; in bf16 both are
+low. After fold-casts a reduce_mean whose operands and readers are low is low: see EXCEPT.
 """
 import os, re, subprocess, sys, tempfile
 
@@ -177,12 +177,19 @@ def run_text(ampcc, text, *args):
 
 
 def check_casts(ampcc, pb, name, dtype):
-    err = run(ampcc, "--emit=ir", f"--dtype={dtype}", "--batch-size=4", "--print-precision", "-o", "-",
-              pb).stderr
+    done = run(ampcc, "--emit=ir", f"--dtype={dtype}", "--batch-size=4", "--distributed=on", "--print-precision",
+               "-o", "-", pb)
+    shard, err = graphs(done.stdout)["train_dp"], done.stderr
+    # gradients travel as f32
+    summed = [shard.args[name].split()[0][1:] for name, value in shard.value.items() if value[0] == "all_reduce"]
+    widened = sum(shard.value[name][0] == "cast" for name in summed)
+    want(f"{name} {dtype}: sums over shards", len(summed) > 0, True)
     counts = re.findall(r"@(\w+): .*casts: (\d+) kernels of their own, (\d+) of weights", err)
     want(f"{name} {dtype}: graphs with counts", len(counts) >= 2, True)
     for graph, own, weights in counts:
-        want(f"{name} {dtype} @{graph}: casts of their own, of weights", (own, weights), ("0", "0"))
+        most = widened if graph == "train_dp" else 0
+        want(f"{name} {dtype} @{graph}: no more than {most} casts of their own", int(own) <= most, True)
+        want(f"{name} {dtype} @{graph}: casts of weights", weights, "0")
 
 
 def main(ampcc, zoo):

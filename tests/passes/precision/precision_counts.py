@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""precision_counts.py AMPCC AMPCC_ZOO GOLDEN: casts and types of a ResNet-50 step, batch 8, as amp leaves
-them and as they are compiled, for each colouring. UPDATE=1 rewrites the golden file."""
+"""Counts the casts and types of a ResNet-50 step for each way to choose precisions: precision_counts.py AMPCC AMPCC_ZOO GOLDEN
+
+The batch size is 8. The counts, as amp leaves the graph and as it is compiled, must be those of the golden file, which UPDATE=1
+rewrites."""
 import os
 import re
 import subprocess
@@ -33,7 +35,7 @@ def count(exe, pb, dtype, mode):
     yield "%s %-7s after amp: %s; casts: %d to low, %d of them of weights, %d to f32" % (
         dtype, mode, totals, len(low), sum(c[0] in weights for c in low), len(casts) - len(low))
     full = ampcc(exe, pb, "--dtype=" + dtype, "--print-precision", *MODES[mode])
-    for line in re.findall(r"^@train.*", full.stderr, re.M):
+    for line in re.findall(r"^@train:.*", full.stderr, re.M):
         yield "%s %-7s compiled %s" % (dtype, mode, line)
 
 

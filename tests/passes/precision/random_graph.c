@@ -104,7 +104,7 @@ static void add_by_form(Builder *b, const Form *form) {
     pool_keep(&b->pool, VECTOR, node->result[1]);
 }
 
-/* A model's own rounding, and constants. */
+/* Adds a cast, as models have them, or a constant. */
 static void add_cast_or_const(Builder *b) {
   int shape = random_below(b->pool.random, 2) ? ROWS : IMAGE;
   if (random_below(b->pool.random, 2)) {

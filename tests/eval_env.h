@@ -21,7 +21,7 @@ typedef struct EvalEnv {
 } EvalEnv;
 
 EvalEnv *eval_env_new(Arena *arena);
-EvalTensor *eval_env_get(EvalEnv *env, const char *name); /* NULL if absent */
+EvalTensor *eval_env_get(EvalEnv *env, const char *name); /* NULL if there is none */
 /* Returns the tensor of that name if it has this type, else a new one of zeros. The pointer is
  * valid until the next name is added. */
 EvalTensor *eval_env_set(EvalEnv *env, const char *name, TensorType type);

@@ -18,8 +18,9 @@ static inline double amprt_wall_seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Waits for the condition a tenth of a second at most. A signal wakes nobody who waits for a
- * condition, so whoever must heed one waits in turns. The lock is held before and after. */
+/* Waits for the condition for at most a tenth of a second. A signal does not wake a thread that
+ * waits for a condition, so a thread that must obey signals calls this again and again. The lock is
+ * held before and after. */
 static inline void amprt_wait_briefly(pthread_cond_t *changed, pthread_mutex_t *lock) {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);

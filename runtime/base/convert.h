@@ -22,7 +22,7 @@ float amprt_bf16_to(uint16_t h);
 /* One element as a double; of an I64 only 53 bits are exact. */
 double amprt_scalar(AmprtDType dtype, const void *at);
 
-/* A number to print: NaN loses its sign, which means nothing and depends on the processor. */
+/* A number for printing: NaN loses its sign, which has no meaning and depends on the processor. */
 double amprt_shown(double x);
 
 /* Convert n elements between any type and f32. Pointers need no alignment. f32 to integers

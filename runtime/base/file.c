@@ -89,7 +89,7 @@ AmprtStatus amprt_gunzip(AmprtBytes *bytes, size_t limit, const char *path, Ampr
     return amprt_fail_memory(error, 1 << 16, path);
   AmprtBytes out = {0};
   int code = Z_OK;
-  size_t missing = 0;                         /* bytes that could not be allocated */
+  size_t missing = 0;                         /* how many bytes could not be allocated */
   while (code == Z_OK && out.size <= limit) { /* the buffer doubles, so small files stay cheap */
     size_t room = out.size ? 2 * out.size : 1 << 16;
     room = room > limit + 1 ? limit + 1 : room;
@@ -104,7 +104,7 @@ AmprtStatus amprt_gunzip(AmprtBytes *bytes, size_t limit, const char *path, Ampr
     code = inflate(&z, Z_NO_FLUSH);
     out.size = room - z.avail_out;
     if (code == Z_BUF_ERROR || (code == Z_OK && z.avail_out))
-      break; /* the input ended early */
+      break; /* the compressed data ended early */
   }
   size_t left = z.avail_in;
   inflateEnd(&z);

@@ -46,7 +46,7 @@ void amprt_vprint(FILE *out, const char *fmt, va_list args) {
     if (text)
       vsnprintf(text, (size_t)n + 1, fmt, again);
     else
-      text = few; /* no memory for the text: print its beginning */
+      text = few; /* without memory for the whole text, prints its beginning */
   }
   va_end(again);
   amprt_make_plain(text, 1);

@@ -4,7 +4,7 @@
 
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
-static dnnl_primitive_attr_t user_scratch; /* says that the caller gives scratchpad memory */
+static dnnl_primitive_attr_t user_scratch; /* the caller provides scratchpad memory */
 static char reason[200];
 
 bool dnn_fail(const char *what, dnnl_status_t status) {

@@ -4,7 +4,7 @@
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2,f16c")))
-enum { PIECE = 4096 }; /* elements handed to a thread at a time; a multiple of 8 */
+enum { PIECE = 4096 }; /* how many elements a thread gets at a time; a multiple of 8 */
 
 static AVX2 __m128i bf16_of_f32(__m256 x) {
   __m256i bits = _mm256_castps_si256(x);

@@ -1,4 +1,5 @@
-/* One image of raw pixels: bytes in, bytes and what they mean out. specs/resnet.md 4.1. */
+/* Augments one image of raw pixels: bytes become bytes and the numbers that these stand for. See
+ * specs/resnet.md 4.1. */
 #ifndef AMPRT_AUGMENT_H
 #define AMPRT_AUGMENT_H
 

@@ -72,7 +72,8 @@ AmprtStatus amprt_dataset_check(const AmprtDataset *set, const AmprtProgram *pro
                                 const char *part, AmprtError *error);
 /* Labels are numbers: the names behind them must be the same in both parts. */
 AmprtStatus amprt_data_check_names(const AmprtData *data, AmprtError *error);
-/* At least `size` bytes in the room; what was there is lost. NULL: no memory, which *error says. */
+/* Makes the room hold at least `size` bytes, and loses what it held. NULL after setting *error if
+ * there is no memory. */
 unsigned char *amprt_room(AmprtRoom *room, size_t size, AmprtError *error);
 
 /* Reads set->pixel and set->label. */
@@ -96,7 +97,7 @@ const AmprtSource *amprt_source_find(const char *name); /* NULL: there is none *
  * it is "", the set's home. */
 AmprtStatus amprt_source_folder(const AmprtSource *from, const char *data_dir, char out[AMPRT_PATH],
                                 AmprtError *error);
-/* The word at *at of a list with blanks between, and *at moved past it; false at the end. */
+/* Finds the next word of a list with blanks in between, and moves *at past it; false at the end. */
 bool amprt_next_word(const char **at, char *out, size_t size);
 
 /* idx.c: one pair of idx files (gzip or not) in memory. Takes both over, also when it fails. */
@@ -108,7 +109,7 @@ typedef enum AmprtCifar { AMPRT_CIFAR10, AMPRT_CIFAR100, AMPRT_CIFAR100_COARSE }
 AmprtStatus amprt_cifar_parse(AmprtCifar which, const AmprtBytes *file, const char *path,
                               AmprtDataset *set, AmprtError *error);
 
-/* synthetic.c: specs/resnet.md 1.6, system B. */
+/* synthetic.c: the random images of specs/resnet.md 1.6, system B. */
 AmprtStatus amprt_synthetic_open(AmprtData *data, const AmprtProgram *program,
                                  const AmprtOptions *options, AmprtError *error);
 

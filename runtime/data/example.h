@@ -14,11 +14,11 @@ typedef struct AmprtExampleSpec {
   double erase; /* the probability that a rectangle is erased */
 } AmprtExampleSpec;
 
-/* What the program and the options say, for training or for evaluation. */
+/* Fills the specification from the program and the options, for training or for evaluation. */
 AmprtStatus amprt_example_spec(const AmprtProgram *program, const AmprtOptions *options,
                                bool training, AmprtExampleSpec *spec, AmprtError *error);
 
-/* Which example, and what its random numbers are a function of. */
+/* Names an example, and all that its random numbers depend on. */
 typedef struct AmprtExampleDraw {
   AmprtKey key, erase_key;
   uint64_t epoch;

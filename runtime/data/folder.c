@@ -15,7 +15,7 @@
 
 enum { FILE_LIMIT = 1 << 28, DEEPEST = 32 };
 
-/* Texts end to end, and where each begins. */
+/* Texts one behind the other, and the place where each begins. */
 typedef struct Names {
   char *text;
   size_t size, room;
@@ -80,7 +80,7 @@ static bool is_image(const char *name) {
   return dot && (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg") || !strcasecmp(dot, ".png"));
 }
 
-/* What an entry of a folder is, links followed: 'd' a folder, 'f' a file, 0 neither. */
+/* The kind of an entry, links followed: 'd' for a folder, 'f' for a file, 0 for anything else. */
 static char kind_of(const char *dir, const struct dirent *entry) {
   char path[AMPRT_PATH];
   struct stat what;

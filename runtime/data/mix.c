@@ -63,7 +63,7 @@ void amprt_mix_numbers(const AmprtMix *mix, double out[AMPRT_MIX_NUMBERS]) {
   out[4] = mix->right;
 }
 
-/* A row or column; what is none becomes 0. */
+/* A number of a row or column; one that is out of range becomes 0. */
 static int32_t place(double number) {
   return number > 0 && number < 0x1p31 ? (int32_t)number : 0;
 }

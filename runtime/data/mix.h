@@ -20,12 +20,12 @@ typedef struct AmprtMix {
   int32_t top, bottom, left, right; /* rows and columns from..to-1 that are the partner's alone */
 } AmprtMix;
 
-/* Of the batch that begins at `position` of its stream: a function of the arguments alone. The box
- * has the share 1 - lambda of the image's area, its centre is anywhere in the image, and what would
- * lie outside is cut off. */
+/* Draws how the batch that begins at `position` of its stream is mixed, which depends on the
+ * arguments alone. The box has the share 1 - lambda of the image's area and its centre anywhere in
+ * the image; what would lie outside is cut off. */
 AmprtMix amprt_mix_draw(AmprtMixSpec spec, AmprtKey key, uint64_t position, int64_t height,
                         int64_t width);
-/* As numbers for a file, and back. */
+/* Converts to the numbers that files hold, and back. */
 enum { AMPRT_MIX_NUMBERS = 5 };
 void amprt_mix_numbers(const AmprtMix *mix, double out[AMPRT_MIX_NUMBERS]);
 AmprtMix amprt_mix_of(const double number[AMPRT_MIX_NUMBERS]);

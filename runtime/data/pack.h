@@ -60,8 +60,8 @@ enum {
 /* Opens one file as a set, which is zeroed; amprt_dataset_free in any case. */
 AmprtStatus amprt_pack_open(const char *path, AmprtDataset *set, AmprtError *error);
 
-/* Of a set that amprt_pack_open opened: its note, and the label and size of a record, which need no
- * reading. */
+/* For a set that amprt_pack_open opened: its note, and the label and size of a record, for which
+ * nothing is read. */
 const char *amprt_pack_note(const AmprtDataset *set);
 int32_t amprt_pack_label(const AmprtDataset *set, int64_t index);
 uint32_t amprt_pack_size(const AmprtDataset *set, int64_t index);

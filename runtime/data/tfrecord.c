@@ -93,7 +93,7 @@ static AmprtStatus list_shards(Shards *shards, const char *dir, const char *part
   return status;
 }
 
-/* In the folder itself, else in its folder PART, as some tools leave them. */
+/* The files lie in the folder itself or, as some tools leave them, in its folder PART. */
 static AmprtStatus find_shards(Shards *shards, const char *dir, const char *part,
                                AmprtError *error) {
   char inner[AMPRT_PATH];
@@ -157,8 +157,8 @@ static void *index_some(void *arg) {
   return NULL;
 }
 
-/* Several at once: file systems across a network answer slowly, but many at a time. Threads take no
- * signals; without any, this thread does it all. */
+/* Indexes several shards at once, since network file systems answer slowly, but many requests at a
+ * time. The threads block all signals; if none can be started, this thread does all the work. */
 static AmprtStatus index_all(Shards *shards, int64_t *n, AmprtError *error) {
   pthread_t thread[THREADS];
   int started = 0;
@@ -209,8 +209,8 @@ static Shard *shard_of(const Shards *shards, int64_t index, uint64_t *offset, ui
   return shard;
 }
 
-/* Opening a file again for each record would cost file systems across a network a question each
- * time. Where the process may not have as many, the rest are opened each time. */
+/* Files stay open, because opening one again for each record would cost a request to a network file
+ * system each time. Those beyond the number that the process may have open are opened each time. */
 static AmprtStatus open_shard(Shards *shards, Shard *shard, AmprtRecordFile *file, bool *kept,
                               AmprtError *error) {
   int none = -1;
@@ -281,7 +281,7 @@ static AmprtStatus shards_fetch(const AmprtDataset *set, int64_t index, AmprtRoo
   return status ? status : take_example(shard, offset, length, memory, record, error);
 }
 
-/* Only of files that are open already: this must not wait. */
+/* Looks only at files that are open already, as this must not wait. */
 static void shards_ahead(const AmprtDataset *set, int64_t index) {
   uint64_t offset, length;
   const Shard *shard = shard_of(set->state, index, &offset, &length);
@@ -323,7 +323,7 @@ AmprtStatus amprt_open_imagenet(const char *dir, const char *part, AmprtDataset 
   AmprtStatus status = find_shards(shards, dir, part, error);
   for (int i = 0; i < shards->n; i++)
     shards->shard[i].file = -1;
-  /* training and test set each take a quarter of what the process may have */
+  /* the training and the test set may each keep a quarter of all descriptors open */
   shards->most_kept =
       getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > 1 << 20 ? 256 : (int)limit.rlim_cur / 4;
   return status ? status : index_all(shards, &set->n, error);

@@ -9,7 +9,7 @@ static int64_t two_pixels(double place, int64_t size, int64_t taps, float *weigh
   double below = floor(place);
   float share = (float)(place - below);
   int64_t first = below < 0 ? 0 : (int64_t)below;
-  bool edge = place < 0 || first + 1 >= size; /* both pixels are the same one */
+  bool edge = place < 0 || first + 1 >= size; /* both neighbours are the same pixel */
   int64_t start = first + taps > size ? size - taps : first;
   for (int64_t t = 0; t < taps; t++)
     weight[t] = 0;

@@ -15,7 +15,7 @@ enum {
 };
 
 typedef struct Jpeg {
-  struct jpeg_decompress_struct lib; /* first: libjpeg hands out its address */
+  struct jpeg_decompress_struct lib; /* the first member, as libjpeg hands out its address */
   struct jpeg_error_mgr errors;
   struct jpeg_progress_mgr progress;
   struct jpeg_source_mgr source;
@@ -60,8 +60,8 @@ static void source_nothing(j_decompress_ptr lib) {
   (void)lib;
 }
 
-/* The file has ended. An end marker in place of more bytes: libjpeg then says, if any is, which
- * data is missing. */
+/* At the end of the file gives libjpeg an end marker in place of more bytes; libjpeg then says
+ * which data is missing, if any is. */
 static boolean source_end(j_decompress_ptr lib) {
   static const JOCTET end[] = {0xff, JPEG_EOI};
   lib->src->next_input_byte = end;

@@ -26,7 +26,7 @@ typedef struct Png {
   size_t spare_size, pixels_size;
 } Png;
 
-/* libpng's callbacks; the library is open when they are called. */
+/* Callbacks of libpng, which is open when it calls them. */
 static Png *owner(png_structp lib) {
   const AmprtPngApi *api;
   AmprtError ignored;

@@ -8,8 +8,8 @@ enum {
   /* Columns are summed so many at a time: a number that the compiler knows makes a loop of
    * vectors. */
   CHUNK = 32,
-  /* libjpeg-turbo writes to aligned rows past the caches (movntdq), where they are needed at
-   * once. */
+  /* libjpeg-turbo writes aligned rows around the caches (movntdq), although they are read again at
+   * once; so rows are not aligned. */
   UNALIGNED = 4,
 };
 
@@ -34,8 +34,8 @@ unsigned char *amprt_resample_place(AmprtResample *r, int64_t y) {
   return r->rows + UNALIGNED + (size_t)(y % r->vertical.taps) * r->stride;
 }
 
-/* The loops below exist twice on x86-64: for any such CPU, and for those with AVX2. Both make the
- * same bytes. */
+/* On x86-64 the loops below are compiled twice, for any such CPU and for those with AVX2. Both give
+ * the same bytes. */
 #define LOOP static inline __attribute__((always_inline)) void
 
 LOOP sum_two(float *restrict sum, const unsigned char *restrict a, const unsigned char *restrict b,

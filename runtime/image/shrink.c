@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct Encoder {
-  struct jpeg_compress_struct lib; /* first: libjpeg hands out its address */
+  struct jpeg_compress_struct lib; /* the first member, as libjpeg hands out its address */
   struct jpeg_error_mgr errors;
   jmp_buf back;
   AmprtError *error;

@@ -1,16 +1,17 @@
-/* Which part of a photograph becomes which pixels: specs/resnet.md 4.2, torchvision, Keras. */
+/* Chooses which part of a photograph becomes which pixels, as in specs/resnet.md 4.2, torchvision
+ * and Keras. */
 #include "runtime/image/photo.h"
 
 #include <math.h>
 
-/* What the choices look at. */
+/* All that the choice depends on. */
 typedef struct Photograph {
   int64_t height, width;
   const AmprtBox *box;
   size_t n_boxes;
 } Photograph;
 
-/* Random words of one example, as many as are asked for. */
+/* A supply of random words for one example. */
 typedef struct Words {
   AmprtPhotoDraw draw;
   uint64_t used;
@@ -53,7 +54,7 @@ static int64_t at_least(int64_t n, int64_t least) {
   return n < least ? least : n;
 }
 
-/* plain: as it is, zeros around. */
+/* plain: the photograph as it is, with zeros around it. */
 static void whole(const Photograph *photo, const AmprtPhotoSpec *spec, Words *words,
                   AmprtPhotoView *view) {
   (void)words;
@@ -64,7 +65,7 @@ static void whole(const Photograph *photo, const AmprtPhotoSpec *spec, Words *wo
   view->left = -((spec->width - photo->width) / 2);
 }
 
-/* official, evaluation: both sides times a float, truncated. */
+/* official, evaluation: both sides are multiplied by a float and truncated. */
 static void shorter_256(const Photograph *photo, const AmprtPhotoSpec *spec, Words *words,
                         AmprtPhotoView *view) {
   (void)words;
@@ -147,7 +148,7 @@ static bool sampled_size(const Photograph *photo, float ratio, uint32_t word, in
   height = height > most ? most : height;
   height += amprt_rng_below(word, (uint32_t)(most - height + 1));
   int64_t width = lrintf((float)height * ratio);
-  float area = (float)(width * height); /* one pixel more or less may save the try */
+  float area = (float)(width * height); /* a pixel more or less may still make it fit */
   if (area < low) {
     width = lrintf((float)++height * ratio);
     area = (float)(width * height);
@@ -162,7 +163,7 @@ static bool sampled_size(const Photograph *photo, float ratio, uint32_t word, in
          height <= photo->height;
 }
 
-/* A tenth of one of the objects is to be seen; objects without a pixel count for nothing. */
+/* Is at least a tenth of one of the objects visible? Objects without a pixel do not count. */
 static bool shows_object(const Photograph *photo, const AmprtPhotoView *view) {
   for (size_t b = 0; b < photo->n_boxes; b++) {
     const AmprtBox *box = &photo->box[b];

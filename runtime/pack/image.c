@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Decodes all of the photograph: its one pixel is the mean of all others. */
+/* Decodes the whole photograph, by asking for a single pixel that is the mean of all. */
 static AmprtStatus check(const AmprtPhoto *photo, const AmprtPhotoHead *head, AmprtPhotoRoom *room,
                          AmprtError *error) {
   unsigned char pixel[3];

@@ -107,7 +107,7 @@ static void *work(void *arg) {
 
 /* ---- the thread that writes ---- */
 
-/* Waits for a record. False: a signal came. */
+/* Waits for a record; false if a signal came. */
 static bool wait_for(Line *line, Slot *slot) {
   pthread_mutex_lock(&line->lock);
   while (!slot->ready && !amprt_stop_signal())
@@ -173,7 +173,7 @@ static AmprtStatus start(Line *line, int n_threads, AmprtError *error) {
     line->n_threads += !failed;
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (line->n_threads) /* one is enough */
+  if (line->n_threads) /* a single thread is enough */
     return AMPRT_OK;
   return amprt_fail(error, AMPRT_ENV, "no thread can be started: %s", strerror(failed));
 }

@@ -23,7 +23,8 @@ typedef struct Run {
   bool begun[N_SPLITS], made_dir;
 } Run;
 
-/* What decides the bytes of a pack, and nothing else: no paths, no time, no number of threads. */
+/* The note has all options that decide the bytes of a pack, and nothing else: no paths, no time, no
+ * number of threads. */
 static void write_note(const PackOptions *options, int split, char *out, size_t size) {
   int n = snprintf(out, size, "ampcc-pack %s --dataset=%.80s --split=%s", AMPCC_VERSION,
                    options->dataset, split_name[split]);
@@ -100,7 +101,7 @@ static AmprtStatus pack_one(Run *run, PackJob *job, int split, AmprtError *error
   return AMPRT_OK;
 }
 
-/* Both packs get their names once both are whole. */
+/* No pack gets its name before both are whole. */
 static AmprtStatus pack(Run *run, AmprtError *error) {
   struct stat info;
   PackJob job = {.options = run->options, .log = &run->log};
@@ -125,7 +126,7 @@ static AmprtStatus pack(Run *run, AmprtError *error) {
     }
   }
   if ((!keep || status) && run->made_dir)
-    rmdir(run->options->output); /* if nothing is in it */
+    rmdir(run->options->output); /* the folder is removed if nothing is in it */
   return status;
 }
 

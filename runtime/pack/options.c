@@ -8,7 +8,7 @@
 typedef enum Kind { SWITCH, NUMBER, TEXT } Kind;
 
 typedef struct Option {
-  const char *group; /* a heading, and nothing else is set */
+  const char *group; /* a heading, in whose row nothing else is set */
   const char *flag, *otherwise, *argument, *help;
   char letter;
   Kind kind;
@@ -68,7 +68,7 @@ static AmprtStatus set(PackOptions *options, const Option *option, const char *v
   return AMPRT_OK;
 }
 
-/* argv[*i], and its value if that is the next argument */
+/* Parses argv[*i], and the next argument if that is its value. */
 static AmprtStatus parse_one(PackOptions *options, int argc, char **argv, int *i,
                              AmprtError *error) {
   const char *arg = argv[*i], *value = NULL;

@@ -12,7 +12,7 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Classes without a name are only there if they have records: there may be 2^31. */
+/* Classes without a name are shown only if they have records, since there may be 2^31 of them. */
 static AmprtStatus list_classes(const AmprtDataset *set, AmprtError *error) {
   size_t n = (size_t)set->n;
   int32_t *label = malloc(n * sizeof *label);

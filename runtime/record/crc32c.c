@@ -1,5 +1,5 @@
-/* Debian's libraries for this are no help to a C program that should need few: libcrc32c brings the
- * run time of C++ with it, and ISA-L has no static archive. */
+/* Debian's libraries for this do not fit a C program that should need few libraries: libcrc32c
+ * needs the run time of C++, and ISA-L has no static archive. */
 #include "runtime/record/crc32c.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #endif
 
 enum { SLICES = 8 };
-static uint32_t table[SLICES][256]; /* [s][b]: of byte b with s zero bytes behind it */
+static uint32_t table[SLICES][256]; /* [s][b]: the checksum of byte b with s zero bytes behind it */
 
 static void make_table(void) {
   for (uint32_t b = 0; b < 256; b++) {

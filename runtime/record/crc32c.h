@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of `size` bytes, by the processor's instruction where it has it. */
+/* The checksum of `size` bytes, by the processor's instruction for it where there is one. */
 uint32_t amprt_crc32c(const void *data, size_t size);
 /* The same for any processor; here for the tests, which compare both. */
 uint32_t amprt_crc32c_portable(const void *data, size_t size);
-/* As TensorFlow stores it beside data, so that the checksum of text that holds checksums is no
- * special case: turned right by 15 bits, plus a constant. */
+/* The form in which TensorFlow stores checksums beside data, rotated right by 15 bits plus a
+ * constant, so that data which holds checksums has an ordinary checksum itself. */
 uint32_t amprt_crc32c_masked(const void *data, size_t size);
 
 #endif

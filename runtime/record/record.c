@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 enum {
-  WINDOW = 1 << 16, /* bytes read at once where records are short */
-  SHORT = 1 << 12,  /* records up to here are: skipping one costs more than reading it */
+  WINDOW = 1 << 16, /* how many bytes are read at once where records are short */
+  SHORT = 1 << 12,  /* records up to this size are read: to skip one costs more */
 };
 
 AmprtStatus amprt_records_open(AmprtRecordFile *file, const char *path, AmprtError *error) {

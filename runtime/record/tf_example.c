@@ -24,7 +24,7 @@ static const Amprt__Feature *find(const Amprt__Example *message, const char *nam
   return NULL;
 }
 
-/* Four lists of one length. */
+/* Reads the boxes, which are four lists of the same length. */
 static const char *read_boxes(AmprtTfExample *example, const Amprt__Example *message) {
   const float **side[] = {&example->ymin, &example->xmin, &example->ymax, &example->xmax};
   size_t n[4] = {0};

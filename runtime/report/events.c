@@ -39,7 +39,7 @@ static AmprtStatus write_version(AmprtEvents *events, AmprtError *error) {
   return write_event(events, &event, error);
 }
 
-/* The name of the machine, as far as it can be part of a file's. */
+/* The name of the machine, with `_` in place of slashes. */
 static void host_name(char *out, size_t size) {
   if (gethostname(out, size) < 0 || !*out)
     snprintf(out, size, "localhost");
@@ -148,8 +148,8 @@ static void add_bucket(Amprt__HistogramProto *out, double limit, int64_t count) 
   out->n_bucket = out->n_bucket_limit = n + 1;
 }
 
-/* Buckets end where magnitudes reach a power of two: negative values from the largest magnitude to
- * the smallest, those equal to 0, positive values. */
+/* The bounds of buckets are powers of two. First come negative values, from the largest magnitude
+ * to the smallest, then those equal to 0, then positive ones. */
 static void fill_buckets(Amprt__HistogramProto *out, const AmprtHistogram *histogram,
                          double factor) {
   for (int e = AMPRT_N_EXPONENTS - 1; e >= 0; e--)

@@ -24,10 +24,10 @@ void amprt_events_scalar(AmprtEvents *events, const char *tag, double value);
 /* As amprt_png_write. */
 void amprt_events_image(AmprtEvents *events, const char *tag, const unsigned char *pixel,
                         int64_t height, int64_t width, int64_t channels);
-/* Of the values times `factor`; what is not finite is left out. */
+/* A histogram of the values times `factor`, without those that are not finite. */
 void amprt_events_histogram(AmprtEvents *events, const char *tag, const AmprtHistogram *histogram,
                             double factor);
-/* What has gathered, if anything has, as the event of `step`. */
+/* Writes the values that have gathered, if there are any, as the event of `step`. */
 AmprtStatus amprt_events_write(AmprtEvents *events, int64_t step, AmprtError *error);
 /* A run begins or goes on with `step`: TensorBoard then drops what an earlier one wrote from there
  * on. */

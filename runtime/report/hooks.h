@@ -1,5 +1,5 @@
 /* The hooks of the official programs (specs/resnet.md 1.5): which of them --hooks names, and when
- * they speak. */
+ * they fire. */
 #ifndef AMPRT_HOOKS_H
 #define AMPRT_HOOKS_H
 
@@ -30,7 +30,8 @@ typedef struct AmprtTimer {
 } AmprtTimer;
 
 bool amprt_timer_due(const AmprtTimer *timer, int64_t step, double now);
-/* It fires. False the first time; else *steps and *seconds have passed since the last. */
+/* Notes that it fires. False the first time; later *steps and *seconds are what has passed since
+ * the last time. */
 bool amprt_timer_fire(AmprtTimer *timer, int64_t step, double now, int64_t *steps, double *seconds);
 
 /* ExamplesPerSecondHook: nothing up to step `warm`; the timer's first firing after that only arms

@@ -55,7 +55,7 @@ static void tell(AmprtLogger *logger, const char *why) {
   logger->told = true;
 }
 
-/* One line with one write. */
+/* Appends a line with a single write. */
 static void append(AmprtLogger *logger, const char *line, size_t size) {
   int fd = open(logger->metrics, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
                 0666);

@@ -7,7 +7,7 @@
 
 typedef struct AmprtLogger {
   AmprtSession *session;
-  bool to_files, told; /* that one of them cannot be written */
+  bool to_files, told; /* a warning has said that a file cannot be written */
   char metrics[AMPRT_PATH], run[AMPRT_PATH];
   char started[40]; /* run_date */
 } AmprtLogger;

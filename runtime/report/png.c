@@ -11,7 +11,7 @@ static void put32(unsigned char *out, uint64_t value) {
     out[i] = (unsigned char)(value >> (24 - 8 * i));
 }
 
-/* A chunk whose data is in place at `at` + 8; returns what lies behind it. */
+/* Completes a chunk whose data is at `at` + 8 already; returns the place behind it. */
 static unsigned char *end_chunk(unsigned char *at, const char *type, size_t size) {
   put32(at, size);
   memcpy(at + 4, type, 4);

@@ -15,12 +15,12 @@ typedef struct AmprtStepEnd { /* a training step that has ended */
 } AmprtStepEnd;
 
 typedef struct AmprtSink {
-  /* Are the options for this kind good? Before anything is written or deleted. */
+  /* Checks the options for this kind, before anything is written or deleted. */
   AmprtStatus (*check)(const AmprtSession *session, AmprtError *error);
   /* state stays NULL where the options do not ask for this kind; nothing else is called then. It is
    * closed also after an open that failed. */
   AmprtStatus (*open)(AmprtSession *session, void **state, AmprtError *error);
-  /* Training goes on up to `epochs`, counted from the start of the stream. */
+  /* Training goes on until `epochs` have passed since the start of the stream. */
   void (*cycle)(void *state, double epochs);
   /* The step on batch `number` is about to begin. True: it must have ended, and been told, before
    * the next begins. */

@@ -10,7 +10,7 @@ int64_t amprt_variable_elements(const AmprtVariable *variable);
 size_t amprt_variable_bytes(const AmprtVariable *variable);
 const AmprtVariable *amprt_variable_find(const AmprtProgram *program,
                                          const char *name);  /* or NULL */
-bool amprt_variable_is_saved(const AmprtVariable *variable); /* are checkpoints to hold it? */
+bool amprt_variable_is_saved(const AmprtVariable *variable); /* do checkpoints hold it? */
 
 /* Sets every variable by its initialiser, then the low-precision copies. Random values depend only
  * on the seed and the variable's own name, so that adding a layer changes no other. */

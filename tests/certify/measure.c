@@ -47,7 +47,7 @@ static void check_error(void) {
   e = error_of(broken, want, 4, DT_F16, DT_F16);
   expect("lost", (double)e.lost, 2);
   expect("norm of what is lost", e.norm, INFINITY);
-  /* a small number beside large ones is measured relative to their size */
+  /* the error of a small number beside large ones is relative to the size of those */
   const double large[] = {1, 0x1p-20}, near[] = {1, 0};
   expect("at the size of all", error_of(near, large, 2, DT_F32, DT_F32).worst, 0x1p-20 * sqrt(2));
 }

@@ -16,7 +16,7 @@ typedef struct Kind {
   const char *name;
   DType dtype;
   AmprtDType runtime;
-  int fraction, top; /* bits of the fraction; largest exponent */
+  int fraction, top; /* number of fraction bits; largest exponent */
   void (*widen)(float *to, const uint16_t *from, int64_t count);
   void (*round)(uint16_t *to, const float *from, int64_t count);
 } Kind;

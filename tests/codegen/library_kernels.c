@@ -34,12 +34,13 @@ static float widen(uint16_t low, int dtype) {
   return (float)(sign ? -f : f);
 }
 
-static uint16_t nearest(double x, int dtype) { /* by search, which is slow but obviously right */
+/* Searches through all values, which is slow but obviously right. */
+static uint16_t nearest(double x, int dtype) {
   uint16_t best = 0;
   double error = INFINITY;
   uint16_t top = dtype == AMPRT_BF16 ? 0x7f80 : 0x7c00;
   int low = 0, high = top - 1;
-  while (low < high) { /* the largest finite value that is no more than |x| */
+  while (low < high) { /* becomes the largest finite value up to |x| */
     int mid = (low + high + 1) / 2;
     if (widen((uint16_t)mid, dtype) <= fabs(x))
       low = mid;

@@ -73,7 +73,7 @@ static const struct {
     {"log1p_exp", call_log1p_exp, real_log1p_exp, 2.5},
     {"gelu_erf", call_gelu_erf, real_gelu_erf, 6},
     {"gelu_tanh", call_gelu_tanh, real_gelu_tanh,
-     10}, /* where the result is subnormal; elsewhere 5 */
+     10}, /* this bound holds where the result is subnormal; elsewhere it is 5 */
 };
 enum { N_FUNCTIONS = (int)(sizeof functions / sizeof *functions) };
 
@@ -127,7 +127,8 @@ static void check_halves(void) {
     check_half(amp_from_f16(u), u == 0x7bff ? 0x1p16f : amp_from_f16((uint16_t)(u + 1)));
   for (uint16_t u = 0; u < 0x7f7f; u++)
     check_half(amp_from_bf16(u), amp_from_bf16((uint16_t)(u + 1)));
-  check_round(0x1.fefffep127f); /* below, at and above the half way to bf16's Inf */
+  /* below, at and above the middle between the largest bf16 and the place of Inf */
+  check_round(0x1.fefffep127f);
   check_round(0x1.ffp127f);
   check_round(0x1.ff0002p127f);
 }
@@ -196,7 +197,7 @@ int main(void) {
                         0x1.8p-25f, 0x1p-14f,      65504.0f,  65519.0f,   65520.0f,  1e30f,
                         -1e30f,     3.4028235e38f, INFINITY,  -INFINITY,  NAN,       88.7f,
                         88.8f,      -103.9f,       1.0f};
-  uint32_t step = 4099; /* a prime, so that all bits vary */
+  uint32_t step = 4099; /* a prime number, so that all bits vary */
   for (size_t i = 0; i < sizeof edge / sizeof *edge; i++) {
     check_round(edge[i]);
     for (int k = 0; k < N_FUNCTIONS; k++)

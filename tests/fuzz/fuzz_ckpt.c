@@ -1,5 +1,6 @@
-/* Any bytes as a checkpoint: --resume and --init-from either refuse them, and then the state is as
- * it was, or take them. Checksums are put right first, so that the engine gets behind them. */
+/* Reads any bytes as a checkpoint: --resume and --init-from must accept them, or refuse them and
+ * leave the state as it was. Checksums are corrected first, so that the fuzzer also reaches the
+ * code that runs after they were tested. */
 #define _GNU_SOURCE /* memfd_create */
 #include "runtime/state/ckpt.h"
 
@@ -78,7 +79,7 @@ static void check(int fit, const char *path) {
   if (status && memcmp(state, before, sizeof state))
     abort(); /* a refused file has changed something */
   if (status && (!*error.text || strchr(error.text, '\n')))
-    abort(); /* not one line */
+    abort(); /* the message is not one line */
   if (!status && resumed.progress.step < 0)
     abort();
   amprt_text_free(&resumed.notes);

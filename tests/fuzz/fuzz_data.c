@@ -1,6 +1,6 @@
-/* Any bytes as a data set: the first byte chooses the format, the next two are the size of the
- * first of two files (idx). What is accepted has labels below the number of classes and pixels that
- * can be read. */
+/* Reads any bytes as a data set. The first byte chooses the format, the next two are the size of
+ * the first of two files (idx). A set that is accepted must have labels below the number of classes
+ * and pixels that can be read. */
 #include "runtime/data/augment.h"
 #include "runtime/data/data.h"
 
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   AmprtDataset set = {0};
   AmprtError error = {0};
   AmprtStatus status = format[kind].read(data + 1, size - 1, &set, &error);
-  if (!status && set.n < 1 << 12) /* padding them to 32x32 must not take all day */
+  if (!status && set.n < 1 << 12) /* otherwise padding all images to 32x32 would take too long */
     status = amprt_dataset_check(&set, &program, "training", &error);
   else
     status = AMPRT_INPUT;

@@ -1,5 +1,5 @@
-/* Any bytes as a flag file, and its lines as a command line: the flags are taken, or one line says
- * why not. */
+/* Reads any bytes as a flag file, and its lines as a command line: the flags are accepted, or one
+ * line says why they are not. */
 #define _GNU_SOURCE /* memfd_create */
 #include "runtime/flags/options.h"
 
@@ -33,7 +33,7 @@ static void check(int argc, char **argv) {
   AmprtError error = {0};
   AmprtStatus status = amprt_options_parse(&options, &program, argc, argv, &error);
   if (status && (!*error.text || strpbrk(error.text, "\n\r\x1b")))
-    abort(); /* not one plain line */
+    abort(); /* the message is not one plain line */
   if (!status &&
       (options.data_threads < 0 || options.data_threads > 64 || !(options.train_epochs >= 0)))
     abort(); /* a value that no flag takes */

@@ -1,5 +1,6 @@
-/* Any bytes as a GraphDef: refused with a word, or rewritten in each of TensorFlow's modes into one
- * that reads back. Bytes without a control character are read as protobuf's text. */
+/* Reads any bytes as a GraphDef: it is refused with a message, or rewritten in each of TensorFlow's
+ * modes to a GraphDef that can be read again. Bytes without a control character are read as
+ * protobuf's text form. */
 #include "frontend/import/load.h"
 #include "frontend/tf/graphdef.h"
 #include "frontend/tf/pass.h"

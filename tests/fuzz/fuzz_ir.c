@@ -1,10 +1,11 @@
-/* Any bytes: the parser never crashes; what parses prints to a fixed point and survives every pass
- * that accepts it. Without a fuzzing engine the seeds run as a test. */
+/* Reads any bytes as the text form of a graph. The parser never crashes; a graph that it accepts
+ * prints as a text that reads back as the same text, and goes through every pass that accepts it.
+ * Without a fuzzing engine the seeds run as a test. */
 #include "codegen/codegen.h"
 #include "passes/pass.h"
 #include "tests/fuzz/round_trip.h"
 
-/* Bytes of one tensor: passes fold constants, they need not be asked for terabytes. */
+/* The most bytes of one tensor: passes compute constants, which could otherwise take terabytes. */
 enum { MOST_BYTES = 1 << 20 };
 
 static bool is_small(const Module *module) {

@@ -1,6 +1,6 @@
-/* Any bytes as a pack, as they are and with the checksums put right, behind which most of the
- * checks lie. What is opened has records that are whole or refused, and labels below the number of
- * classes. */
+/* Reads any bytes as a pack, as they are and with corrected checksums, since most tests come after
+ * that of the checksums. Each record of a pack that opens must be whole or refused, with a label
+ * below the number of classes. */
 #define _GNU_SOURCE /* memfd_create */
 #include "runtime/data/pack.h"
 #include "runtime/record/crc32c.h"

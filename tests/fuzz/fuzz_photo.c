@@ -1,5 +1,6 @@
-/* Any bytes as a photograph: the first two choose preprocessing, training, channels, turning and
- * the example, the rest is the file. What is accepted fills the result, the same a second time. */
+/* Reads any bytes as a photograph. The first two choose the preprocessing, training or evaluation,
+ * channels, turning and the number of the example; the rest is the file. A file that is accepted
+ * must fill the result, with the same bytes a second time. */
 #include "runtime/image/photo.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static void shrink(const AmprtPhoto *photo, bool orientation, AmprtPhotoRoom *ro
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static AmprtPhotoRoom *room; /* kept, so that one file cannot spoil the next */
+  static AmprtPhotoRoom *room; /* kept from file to file, to find files that spoil the next one */
   if (!room)
     room = amprt_photo_room_new();
   if (size < 2 || !room)
@@ -55,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       .bytes = data + 2, .size = size - 2, .box = &box, .n_boxes = data[0] >> 5 & 1};
   AmprtPhotoHead head;
   AmprtError error;
-  /* what is right, but takes all day, is for other tests */
+  /* larger photographs may be valid, but would take too long */
   if (!amprt_photo_head(photo.bytes, photo.size, room, &head, &error) &&
       head.height * head.width > 1 << 20)
     return 0;

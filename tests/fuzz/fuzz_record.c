@@ -1,5 +1,5 @@
-/* Any bytes as a file of records, and as one tf.Example. What the walk accepts can be read or is
- * refused, and what is an example can be read to its last byte. */
+/* Reads any bytes as a file of records, and as one tf.Example. Each record that the walk finds can
+ * be read or is refused, and all that an example points to can be read to its last byte. */
 #define _GNU_SOURCE /* memfd_create */
 #include "runtime/record/record.h"
 #include "runtime/record/tf_example.h"

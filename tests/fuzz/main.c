@@ -15,5 +15,5 @@ int main(int argc, char **argv) {
     fclose(in);
     LLVMFuzzerTestOneInput(data, size);
   }
-  return argc > 1 ? 0 : 1; /* no seeds would test nothing */
+  return argc > 1 ? 0 : 1; /* without seeds nothing would be tested */
 }

@@ -1,5 +1,5 @@
-/* What the decoders make of every kind of file, whole and in parts, and of files that are none. The
- * files are made here, by libjpeg and libpng. */
+/* Tests what the decoders make of every kind of image file, whole and in parts, and that they
+ * refuse damaged and forged ones. The files are made here, by libjpeg and libpng. */
 #include "runtime/image/photo.h"
 #include "tests/image/pictures.h"
 
@@ -32,7 +32,7 @@ static const JpegKind jpeg_kinds[] = {
 };
 enum { N_JPEG_KINDS = sizeof jpeg_kinds / sizeof *jpeg_kinds };
 
-/* A part as it is: resampling at scale 1. */
+/* Reads a part of the image without changing its size. */
 static AmprtStatus cut(const AmprtBytes *file, int channels, int64_t y, int64_t x, int64_t height,
                        int64_t width) {
   AmprtPhotoSpec spec = {height, width, channels, AMPRT_OFFICIAL};
@@ -53,7 +53,7 @@ static void assert_part(const AmprtBytes *whole, int channels, int64_t whole_wid
     }
 }
 
-/* Parts are equal to the bit to the same parts of the whole. */
+/* A part that is read by itself equals that part of the whole image to the bit. */
 static void test_jpeg_parts(void **state) {
   (void)state;
   enum { HEIGHT = 83, WIDTH = 121 };
@@ -77,8 +77,8 @@ static void test_jpeg_parts(void **state) {
     }
 }
 
-/* What a PNG sample of `bits` becomes: 8 bits, the upper half of 16, fewer spread over the
- * range. */
+/* The 8 bits that a PNG sample of `bits` becomes: the upper half of 16 bits; fewer than 8 are
+ * spread over the whole range. */
 static int png_value(int64_t y, int64_t x, int c, int bits) {
   int value = picture_at(y, x, c);
   return bits >= 8 ? value : (value >> (8 - bits)) * 255 / ((1 << bits) - 1);
@@ -96,7 +96,7 @@ static void png_expect(PngKind kind, int64_t y, int64_t x, int channels, unsigne
     rgb[c] = png_value(y, x, kind.type & PNG_COLOR_MASK_COLOR ? c : 0, kind.bits);
   for (int c = 0; c < 3 && channels == 3; c++)
     want[c] = (unsigned char)rgb[c];
-  if (channels == 1) /* three equal ones are luminance already */
+  if (channels == 1) /* if red, green and blue are equal, they are the luminance */
     want[0] = (unsigned char)((19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) >> 16);
 }
 
@@ -131,8 +131,8 @@ static void test_png(void **state) {
       }
 }
 
-/* Ink: Adobe's programs store it inverted. The picture's own values, as JPEG loses little of
- * them. */
+/* Images of inks (CMYK), which Adobe's programs store inverted. The result is compared with the
+ * picture itself, of which JPEG loses little. */
 static void test_cmyk(void **state) {
   (void)state;
   enum { HEIGHT = 40, WIDTH = 52 };
@@ -214,8 +214,8 @@ static void assert_refused(const AmprtBytes *file, const char *says) {
     fail_msg("expected `%s`, got status %d `%s`", says, status, error.text);
 }
 
-/* A file that is cut off anywhere is refused, also where the part that is asked for is in it. What
- * lacks its end marker alone is whole, if it is not in several scans. */
+/* A file that is cut off anywhere is refused, even if it still has the part that is asked for. A
+ * file of one scan that lacks only its end marker counts as whole. */
 static void test_cut_off(void **state) {
   (void)state;
   enum { SIDE = 40 };
@@ -301,7 +301,7 @@ static void test_damaged(void **state) {
   marker(&copy, 0xc0)[4] = 12;
   assert_refused(&copy, "precision");
   memcpy(copy.data, file.data, file.size);
-  marker(&copy, 0xd0)[1] = 0xd3; /* a restart marker out of turn */
+  marker(&copy, 0xd0)[1] = 0xd3; /* a restart marker with the wrong number */
   assert_refused(&copy, "JPEG: ");
   free(file.data);
   free(copy.data);
@@ -309,7 +309,7 @@ static void test_damaged(void **state) {
   copy = (AmprtBytes){malloc(file.size + 8), file.size + 6};
   assert_non_null(copy.data);
   memcpy(copy.data, file.data, file.size - 2);
-  memset(copy.data + file.size - 2, 0, 6); /* all scans are read, and so are these */
+  memset(copy.data + file.size - 2, 0, 6); /* as all scans are read, these are too */
   memcpy(copy.data + file.size + 4, "\xff\xd9", 2);
   assert_int_equal(cut(&copy, 1, 0, 0, 40, 40), 0);
   free(copy.data);
@@ -319,7 +319,7 @@ static void test_damaged(void **state) {
   free(file.data);
 }
 
-/* A progressive file can say the same scan any number of times. */
+/* A progressive file could repeat the same scan any number of times. */
 static void test_many_scans(void **state) {
   (void)state;
   AmprtBytes file = picture_jpeg(16, 16, (JpegKind){.components = 1, .two_scans = true});
@@ -341,7 +341,7 @@ static void test_many_scans(void **state) {
   free(file.data);
 }
 
-/* Sides of 1 and of 20,000 through every preprocessing. */
+/* Images with sides of 1 and of 20,000 pixels go through every preprocessing. */
 static void test_sizes(void **state) {
   (void)state;
   static const int64_t sizes[][2] = {{1, 1}, {1, 20000}, {20000, 1},
@@ -371,7 +371,7 @@ static void test_sizes(void **state) {
     }
 }
 
-/* plain: in the middle, zeros around. */
+/* plain: the photograph is in the middle, with zeros around it. */
 static void test_plain(void **state) {
   (void)state;
   AmprtBytes file = picture_png(5, 8, (PngKind){PNG_COLOR_TYPE_RGB, 8, false, false});
@@ -426,7 +426,7 @@ static void test_large(void **state) {
   free(file.data);
 }
 
-/* A grey photograph is the same bytes in one channel and in three. */
+/* A grey photograph gives the same bytes with one channel and with three. */
 static void test_grey(void **state) {
   (void)state;
   enum { SIDE = 56, N = SIDE * SIDE };

@@ -1,5 +1,4 @@
-/* Programs on machines that lack libjpeg or libpng, or have one without a function that is
- * called. */
+/* Tests programs on machines that lack libjpeg or libpng, or have one that lacks a function. */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -42,7 +41,7 @@ static void assert_missing(const char *bytes, size_t size, const char *first, co
   AmprtError error;
   AmprtPhotoHead head;
   AmprtPhotoRoom *room = amprt_photo_room_new();
-  for (int i = 0; i < 2; i++) { /* the second time it is known */
+  for (int i = 0; i < 2; i++) { /* the second time the answer is remembered */
     AmprtStatus status = amprt_photo_head((const unsigned char *)bytes, size, room, &head, &error);
     assert_int_equal(status, AMPRT_ENV);
     if (!strstr(error.text, first) || !strstr(error.text, second))

@@ -1,5 +1,5 @@
-/* Which parts of photographs are chosen: sizes of the evaluation by hand, laws of the training's
- * samplers by counting. */
+/* Tests which parts of photographs are chosen: those of evaluation against sizes computed by hand,
+ * those of training by counting how often each is drawn. */
 #include "runtime/image/photo.h"
 
 #include <math.h>
@@ -149,8 +149,8 @@ static void test_boxes(void **state) {
   assert_non_null(strstr(error.text, "box 1"));
 }
 
-/* RandomResizedCrop: areas uniform in .08 to 1, logarithms of the ratio uniform, tries that do not
- * fit thrown away; every place as likely. */
+/* RandomResizedCrop: areas are uniform in .08 to 1, and so are the logarithms of the ratio; tries
+ * that do not fit are thrown away; every place is equally likely. */
 static void test_random_resized(void **state) {
   (void)state;
   enum { STEPS = 400 };

@@ -55,7 +55,7 @@ static bool same_view(const AmprtPhotoView *a, const AmprtPhotoView *b) {
          a->top == b->top && a->left == b->left && a->mirrored == b->mirrored;
 }
 
-/* Makes the result of way k; the view of the evaluation is the program's own. */
+/* Makes the result of way k. The view of an evaluation is the one that the program chooses. */
 static void make(const char *path, const AmprtPhoto *photo, int k, const AmprtPhotoView *want) {
   AmprtPhotoSpec spec = {SIZE, SIZE, 3, preprocessing[k / 2]};
   AmprtPhotoView view = *want;

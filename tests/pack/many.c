@@ -42,7 +42,8 @@ static AmprtStatus write_many(int64_t n, const char *path) {
   return status ? status : ended;
 }
 
-/* Of this program alone: getrusage's figure begins with that of the program that started it. */
+/* The peak memory of this program alone: the figure of getrusage begins with that of the program
+ * that started this one. */
 static double peak_mb(void) {
   FILE *status = fopen("/proc/self/status", "r");
   char line[256];

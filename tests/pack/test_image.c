@@ -1,4 +1,4 @@
-/* What packing makes of one image: its size, its pixels, what of it is kept. */
+/* Tests what packing makes of one image: its size, its pixels, and what else of it is kept. */
 #include "runtime/pack/image.h"
 #include "tests/image/pictures.h"
 
@@ -51,7 +51,8 @@ static void test_sizes(void **state) {
     }
 }
 
-/* Grey stays grey, ink becomes colour, and the orientation is told as before. */
+/* A grey image stays grey, one of inks (CMYK) becomes colour, and the orientation is kept in
+ * EXIF. */
 static void test_kept(void **state) {
   (void)state;
   PackOptions options = {.resize = 30, .quality = 95};
@@ -80,8 +81,8 @@ static void take(const AmprtBytes *file, int64_t height, int64_t width, int64_t 
   assert_int_equal(amprt_photo_take(&spec, &photo, &view, room, pixel, &error), 0);
 }
 
-/* Without loss, the pixels are those of torchvision's resize; a JPEG's luminance differs the less,
- * the higher its quality. */
+/* A PNG has exactly the pixels of torchvision's resize; the luminance of a JPEG differs less, the
+ * higher its quality is. */
 static void test_pixels(void **state) {
   (void)state;
   enum { H = 40, W = 60, N = H * W * 3 };
@@ -116,7 +117,7 @@ static void assert_bad(const AmprtBytes *file, PackOptions options, const char *
     fail_msg("expected `%s`, got `%s`", says, error.text);
 }
 
-/* A file that is cut off is found where it is decoded; what is no image, always. */
+/* A file that was cut is found when it is decoded; a file that is no image is found always. */
 static void test_damaged(void **state) {
   (void)state;
   AmprtBytes out, jpeg = picture_jpeg(60, 90, (JpegKind){.components = 3});

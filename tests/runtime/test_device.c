@@ -1,5 +1,5 @@
-/* A device that runs steps ahead gives the results of the host. A device that fails loses nothing.
- * And the choice of the part of an executable that runs. */
+/* Tests that a device that runs steps ahead gives the results of the host, that nothing is lost
+ * when a device fails, and which part of an executable runs. */
 #include "tests/runtime/harness.h"
 #include "tests/runtime/toy.h"
 
@@ -53,7 +53,7 @@ static void test_ahead(void **state) {
   static const struct {
     const char *flags, *last;
     const AmprtProgram *program;
-    int batches; /* of bytes: steps, and tests, which are 7 */
+    int batches; /* batches of bytes: those of the steps, and 7 of the test set */
   } cases[] = {
       {"", "ckpt-102", &toy_fp16, 102 + 4 * 7},
       {"--checkpoint-every=7 --keep-checkpoints=0 --log-every=9", "ckpt-102", &toy_fp16,
@@ -129,7 +129,7 @@ static void test_inside(void **state) {
         assert_same_file(in_scratch("h.safetensors"), in_scratch("d.safetensors"));
     }
   run_status(&toy_fp16, "--data-dir=$ --model-dir=$/p --max-train-steps=10 --profile", 0);
-  assert_said("@train: 10 runs, 0.040 s"); /* the test device says 1 ms for each of four */
+  assert_said("@train: 10 runs, 0.040 s"); /* the test device reports 1 ms for each of 4 */
 }
 
 /* Each way to fail, early and late: one line, status 3, and what was saved is whole. */

@@ -1,4 +1,4 @@
-/* What is in a model folder is kept, or refused: damaged and forged checkpoints, those of other
+/* Tests that nothing in a model folder is lost: damaged and forged checkpoints, those of other
  * settings, old logs, --clean, full disks. */
 #include "runtime/state/safetensors.h"
 #include "tests/runtime/harness.h"
@@ -71,7 +71,7 @@ static void test_unreadable(void **state) {
   AmprtBytes log = read_bytes(in_scratch("m/log.jsonl"));
   write_bytes(in_scratch("log"), log.data, log.size);
   good.data[good.size - 5] ^= 1;
-  for (int i = 0; i < 3; i++) { /* a flipped bit, a cut, nothing at all */
+  for (int i = 0; i < 3; i++) { /* a flipped bit, a file that was cut, an empty file */
     const size_t size[] = {good.size, good.size / 2, 0};
     write_bytes(in_scratch("want"), good.data, size[i]);
     write_bytes(in_scratch("m/ckpt-20.safetensors"), good.data, size[i]);
@@ -105,7 +105,7 @@ static void test_old_log(void **state) {
   assert_int_equal(count_log("m/log.jsonl.old", "\"event\":\"start\""), 1);
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m --resume --max-train-steps=1");
   assert_int_equal(count_log("m/log.jsonl", "\"event\":\"start\""), 2);
-  /* a log that is named is written after what it holds, even if it holds something else */
+  /* a log that --log-file names is appended to, whatever the file holds */
   write_bytes(in_scratch("mine"), "{\"mine\":1}", 10);
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/n --log-file=$/mine --max-train-steps=1");
   assert_int_equal(count_log("mine", "{\"mine\":1}"), 1);
@@ -185,7 +185,7 @@ static void test_forged(void **state) {
     }
     for (int i = 0; i < file.n_meta; i++) {
       bool hit = forged[f].key && !strcmp(file.meta[i].key, forged[f].key);
-      if (strcmp(file.meta[i].key, "crc32")) /* the writer's own */
+      if (strcmp(file.meta[i].key, "crc32")) /* the writer adds this key itself */
         meta[n_meta++] = hit ? (AmprtMeta){file.meta[i].key, forged[f].value} : file.meta[i];
     }
     if (amprt_tensors_write(in_scratch("m/ckpt-20.safetensors"), out, file.n_tensors, meta, n_meta,
@@ -196,7 +196,7 @@ static void test_forged(void **state) {
   amprt_tensors_free(&file);
 }
 
-/* A checkpoint says what made it, and a resumed run what is different now. */
+/* A checkpoint says with which settings it was made, and a resumed run says which differ now. */
 static void test_made(void **state) {
   (void)state;
   static const AmprtSetting lars[] = {{"batch-size", "8"}, {"optimizer", "lars"}};
@@ -227,7 +227,7 @@ static void test_made(void **state) {
   run_bad(&program, "--data-dir=$ --model-dir=$/m --resume", 1,
           "was made with --optimizer=momentum and this program with --optimizer=lars");
   assert_said("m/ckpt-23.safetensors starts with its parameters and statistics");
-  run_good(&program, "--data-dir=$ --model-dir=$/m --eval-only"); /* needs no slots */
+  run_good(&program, "--data-dir=$ --model-dir=$/m --eval-only"); /* an evaluation needs no slots */
   assert_null(strstr(caught, "other settings"));
   run_good(&program, "--data-dir=$ --model-dir=$/n --init-from=$/m/ckpt-23.safetensors "
                      "--max-train-steps=1");

@@ -68,7 +68,7 @@ static void test_ends(void **state) {
   run_good(&toy_fp32, "--data_dir=$ -md=$/a --skip_eval");
   assert_int_equal(count("Starting to evaluate."), 0);
   assert_int_equal(count("Starting cycle: "), 4);
-  run_good(&toy_fp32, "--data_dir=$ -md=$/b -st=.5"); /* it knows more than half after one */
+  run_good(&toy_fp32, "--data_dir=$ -md=$/b -st=.5"); /* more than half are right */
   assert_int_equal(count("Starting cycle: "), 1);
   run_good(&toy_fp32, "--data_dir=$ -md=$/c -st=1.5");
   assert_int_equal(count("Starting cycle: "), 4);
@@ -163,7 +163,7 @@ static void test_other_classes(void **state) {
   const Given same[] = {{"fc.weight", "4,1,8,9", 288}, {"fc.bias", "4", 4}, mean};
   write_weights("same", same, 3, 0);
   run_bad(&program, "--data-dir=$ --model-dir=$/x --init-from=$/same", 1, "[4,1,8,9] in the file");
-  program.head = "other"; /* only the head may differ */
+  program.head = "other"; /* only the head may have another number of classes */
   run_bad(&program, "--data-dir=$ --model-dir=$/y --init-from=$/five", 1, "`fc.bias` is [5]");
 }
 
@@ -196,7 +196,8 @@ static void test_missing_and_surplus(void **state) {
   run_bad(&program, "--data-dir=$ --init-from-strict", 2, "--init-from-strict needs --init-from");
 }
 
-/* An existing checkpoint wins, so that one command line starts and restarts a job. */
+/* A checkpoint in the model folder counts more than --init-from, so that one command line starts
+ * and restarts a job. */
 static void test_resume_or_init(void **state) {
   (void)state;
   AmprtProgram program = with_head();

@@ -12,7 +12,7 @@ typedef struct FakeConv {
   int64_t n, h, w, c, k, r, s, ho, wo, stride[2], pad[2]; /* pad: top, left */
 } FakeConv;
 
-/* The form says which of the three is made of the other two. */
+/* The form says which of the three is computed from the other two. */
 void fake_conv(const FakeConv *conv, float *x, float *filter, float *y);
 
 #endif

@@ -9,8 +9,8 @@
 /* These are stored in the opaque structs of cublasLt's header, which are large enough. */
 typedef struct Product {
   bool tf32, trans_a, trans_b;
-  cublasLtEpilogue_t epilogue; /* 0: not set */
-  const void *bias;            /* of the type of d, one for each of its rows */
+  cublasLtEpilogue_t epilogue; /* 0 if it is not set */
+  const void *bias;            /* of the type of d, one number for each row of d */
 } Product;
 
 typedef struct Layout {
@@ -157,7 +157,7 @@ typedef struct Call {
   void *at_d;
 } Call;
 
-/* op(m)[i][j] of a matrix by columns. */
+/* Element [i][j] of op(m), where the matrix m is stored by columns. */
 static float element(const float *m, const Layout *layout, bool trans, int64_t i, int64_t j) {
   return trans ? m[j + i * layout->stride] : m[i + j * layout->stride];
 }
@@ -169,7 +169,7 @@ static float *widened(const void *from, const Layout *l) {
   return to;
 }
 
-/* An operand, with 10 bits of mantissa for TF32. */
+/* An operand in f32; for TF32 rounded to 10 bits of mantissa. */
 static float *operand(const void *from, const Layout *l, bool tf32) {
   float *to = widened(from, l);
   for (int64_t i = 0; tf32 && i < l->stride * (int64_t)l->columns; i++) {

@@ -158,7 +158,7 @@ static cudnnStatus_t finish_plan(Object *plan) {
   const Object *config = attribute_object(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 0);
   if (!attribute_find(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE) &&
       !attribute_find(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP))
-    abort(); /* as cuDNN does */
+    abort(); /* as in cuDNN */
   if (json)
     return plan_read(plan, (const char *)json->bytes, (size_t)json->count);
   if (!config)
@@ -244,7 +244,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 /* ---- running ---- */
 
 typedef struct Call {
-  FakeStream *slow; /* NULL: no time is pretended */
+  FakeStream *slow; /* NULL: plans take no pretended time */
   FakeGraph graph;
   void *at[FAKE_MOST_TENSORS];
   void *workspace;

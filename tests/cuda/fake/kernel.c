@@ -11,7 +11,7 @@
 enum { EM_CUDA_MACHINE = 190, MOST_NAME = 200 };
 
 struct CUlib_st {
-  const unsigned char *image; /* ELF; NULL: PTX */
+  const unsigned char *image; /* the ELF file; NULL if the image is PTX */
   const char *ptx;
 };
 
@@ -152,7 +152,7 @@ typedef struct Run { /* CudaRun of cuda_rt.h */
   void *arena, *state, *constant;
 } Run;
 
-typedef struct Launch { /* followed by the args */
+typedef struct Launch { /* the args of the kernel follow */
   const struct CUkern_st *kernel;
   unsigned grid[3], block[3];
   size_t shared;

@@ -15,7 +15,8 @@ int stream_is_capturing(void); /* is any stream capturing? */
 /* memory.c: device memory can be touched only while work runs. */
 void memory_open(void);
 void memory_close(void);
-void memory_each(void (*call)(void *at, size_t bytes)); /* block of it */
+/* Calls a function for each block of device memory. */
+void memory_each(void (*call)(void *at, size_t bytes));
 /* The first failure of work: every later call returns it. */
 extern cudaError_t fake_sticky;
 void fake_fault(const char *why, cudaError_t status);

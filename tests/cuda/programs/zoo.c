@@ -28,7 +28,7 @@ static struct {
   Seen texts, cases;    /* texts of functions; texts and shapes of launches */
   const char *kernels;  /* the text of the model at hand */
   FILE *names;          /* names of its new kernels, without their numbers */
-  int n_kernels, n_new; /* how many kernels it has, and how many new ones */
+  int n_kernels, n_new; /* how many kernels the model has, and how many of them are new */
 } zoo;
 
 /* ---- what is new ---- */
@@ -176,7 +176,7 @@ static const char *kernels_text(const Step *s) {
   return copy;
 }
 
-/* Compiles a model; what is new in it is the caller's. */
+/* Compiles a model and counts its kernels and those of them that are new. */
 static void open_model(Step *s, const char *path, char **argv) {
   step_compile(s, path, step_dtype(argv[3]), argv[4], argv[1]);
   zoo.kernels = kernels_text(s);

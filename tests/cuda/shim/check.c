@@ -169,7 +169,7 @@ static void remember_read(Access *read, int thread) {
   *read = now;
 }
 
-typedef enum Way { READ, WRITE, CHANGE } Way; /* CHANGE: an atomic operation */
+typedef enum Way { READ, WRITE, CHANGE } Way; /* CHANGE stands for an atomic operation */
 static const char *const way_name[] = {"reads", "writes", "changes"};
 
 __attribute__((noreturn)) static void complain(const Region *r, const void *at, size_t bytes,
@@ -184,7 +184,7 @@ static void renew(const Region *r, Cell *cell) {
     *cell = (Cell){.write.segment = SHIM_UNDEFINED};
 }
 
-/* NULL, or why the access to one byte is wrong. */
+/* Why the access to one byte is wrong; NULL if it is not. */
 static const char *judge(const Cell *cell, Way way, int thread) {
   uint32_t written = cell->write.segment;
   if (written == SHIM_FORBIDDEN)

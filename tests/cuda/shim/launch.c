@@ -50,7 +50,7 @@ void launch_fail(const void *code, const char *format, ...) {
   va_end(args);
   running = -1;
   for (;;)
-    fiber_leave(); /* returns to the scheduler, which sees the error and abandons all fibers */
+    fiber_leave(); /* goes back to the scheduler, which sees the error and abandons all fibers */
 }
 
 static void fail_of(int who, const char *format, ...) __attribute__((format(printf, 2, 3)));

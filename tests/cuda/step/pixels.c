@@ -10,11 +10,11 @@
 
 typedef struct Images { /* images as the host has them; the GPU reads the same bytes */
   const AmprtPort *port;
-  size_t n, each, bytes; /* elements, of one image, of the port */
+  size_t n, each, bytes; /* number of elements of the port in one image */
   size_t images, channels;
   unsigned char *pixel;
   AmprtScaling *scaling;
-  unsigned char *want; /* the port's bytes */
+  unsigned char *want; /* the bytes of the port */
 } Images;
 
 static const AmprtPort *find_port(const AmprtGraph *graph) {

@@ -33,7 +33,7 @@ static void gives_back_what_it_got(void **state) {
   cache_put(folder, &key, "one", 3);
   assert_true(holds(&key, "one"));
   assert_false(cache_get(folder, &other, arena, &data,
-                         &size)); /* the same letters, divided into parts elsewhere */
+                         &size)); /* the same letters, divided into other parts */
   cache_put(folder, &other, "", 0);
   assert_true(holds(&other, ""));
   cache_put(folder, &key, "three", 5);

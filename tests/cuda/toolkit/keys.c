@@ -40,8 +40,8 @@ static void refuses_the_rest(void **state) {
   static const char *const bad[] = {
       "",
       "fprop",
-      "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0",    /* too short */
-      "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0 ", /* something after it */
+      "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0",    /* the key is cut short */
+      "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0 ", /* something follows the key */
       "fprop f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0 fast",
       "fprop  f16 n1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0",
       "fprop f16 n+1 h1 w1 c1 k1 r1 s1 u1,1 p0,0,0,0",

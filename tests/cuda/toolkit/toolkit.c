@@ -1,4 +1,5 @@
-/* No CUDA, half of it, or another version: one line that says what is missing, never a crash. */
+/* Tests an ampcc that finds no CUDA, a part of it, or another version: one line says what is
+ * missing, and nothing crashes. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "codegen/cuda/toolkit/toolkit.h"
 
@@ -13,7 +14,7 @@
 
 static Arena *arena;
 static char folder[] = "toolkit.XXXXXX";
-static const char *builtins = "no builtins"; /* of NVRTC; their version is in the name */
+static const char *builtins = "no builtins"; /* files of NVRTC, whose version is in their names */
 static const char *const libraries[] = {"libnvrtc.so.13",
                                         "libcudnn_graph.so.9",
                                         "libcudnn_heuristic.so.9",
@@ -156,7 +157,7 @@ static void nothing_is_searched_for(void **state) {
 }
 
 int main(void) {
-  /* nothing_is_searched_for is the first, as what is open stays so */
+  /* nothing_is_searched_for comes first, because libraries stay open */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_is_searched_for), cmocka_unit_test(names_what_is_missing),
       cmocka_unit_test(says_what_cannot_be_opened), cmocka_unit_test(says_which_version_it_is_not),

@@ -1,4 +1,4 @@
-/* The data set `imagenet`: shards of TFRecords. */
+/* Tests the data set `imagenet`, shards of TFRecords. */
 #include "runtime/base/clock.h"
 #include "runtime/data/feed.h"
 #include "runtime/report/png.h"
@@ -25,7 +25,7 @@ static void add_image(const Shards *shards, int i) {
   assert_true(shards_add(shards, &example));
 }
 
-/* Shard by shard, `each` images in every one. */
+/* Writes the shards one after the other, each with `each` images. */
 static void write_set(const char *dir, const char *part, int count, int each) {
   Shards shards = {dir, part, count, 0, -1};
   for (int s = 0; s < count; s++) {
@@ -179,7 +179,7 @@ static void test_100_flipped_bits(void **state) {
   free(bytes.data);
 }
 
-/* More shards than files may be open. */
+/* There are more shards than the process may have open files. */
 static void test_few_descriptors(void **state) {
   (void)state;
   struct rlimit before, few = {32, 32};
@@ -203,7 +203,7 @@ static void test_few_descriptors(void **state) {
   amprt_dataset_free(&set);
 }
 
-/* A file that changes under the run is no silent substitute. */
+/* A file that is replaced during the run is an error. */
 static void test_changed_file(void **state) {
   (void)state;
   AmprtDataset set;

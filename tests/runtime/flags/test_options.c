@@ -1,4 +1,4 @@
-/* Flags, and what they make of epochs. */
+/* Tests flags, and how they divide a training into epochs. */
 #include "ir/recipe/lr_schedule.def"
 #include "runtime/core/schedule.h"
 #include "runtime/flags/options.h"
@@ -164,7 +164,7 @@ static void test_fixed(void **state) {
     if (!strstr(error.text, fixed[i].says))
       fail_msg("%s: %s", fixed[i].arg, error.text);
   }
-  for (size_t i = 0; i < sizeof recipe / sizeof *recipe; i++) { /* no field is left out */
+  for (size_t i = 0; i < sizeof recipe / sizeof *recipe; i++) { /* every field was tested */
     char arg[64];
     snprintf(arg, sizeof arg, "--%s=-1e9", recipe[i].flag);
     if (recipe[i].run)

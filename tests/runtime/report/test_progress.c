@@ -1,4 +1,4 @@
-/* The line that says how far a training is. */
+/* Tests the line that says how far a training is. */
 #include "runtime/core/progress.h"
 #include "tests/runtime/harness.h"
 
@@ -22,7 +22,7 @@ static const char *drawn(const AmprtStanding *standing, int columns) {
   return text;
 }
 
-/* What tools parse; never another form. */
+/* Tools parse this form of the line, so it may not change. */
 static void test_plain(void **state) {
   char text[256];
   (void)state;

@@ -1,4 +1,4 @@
-/* Records: checksums, framing, tf.Example; what is damaged is found. */
+/* Tests records: checksums, framing and tf.Example, and that damage is found. */
 #include "runtime/record/crc32c.h"
 #include "runtime/record/record.h"
 #include "runtime/record/tf_example.h"
@@ -93,7 +93,8 @@ static AmprtStatus walk_file(const char *path, Walk *walk, AmprtError *error) {
   return status;
 }
 
-/* Short records, read a window at a time; long ones, skipped; both kinds of border. */
+/* Short records are read many at a time, long ones are skipped; the file has both next to each
+ * other. */
 static void test_round_trip(void **state) {
   static const struct {
     int n;
@@ -152,7 +153,7 @@ static void test_flipped_bits(void **state) {
   free(bytes.data);
 }
 
-/* Every length that is short: a file that ends between two records is a whole one. */
+/* A file that was cut is refused at every length, unless it ends between two records. */
 static void test_short_files(void **state) {
   (void)state;
   const char *path = in_scratch("short");
@@ -196,7 +197,7 @@ static void test_example(void **state) {
   assert_memory_equal(out.ymax, ymax, sizeof ymax);
   assert_memory_equal(out.xmax, xmax, sizeof xmax);
   amprt_tf_example_close(&out);
-  for (size_t n = 0; n < size; n++) { /* a part of it is an error or another example, no crash */
+  for (size_t n = 0; n < size; n++) { /* a part may be another example, but never crashes */
     unsigned char *part = malloc(n + 1);
     memcpy(part, bytes, n);
     amprt_tf_example_parse(&out, part, n);

@@ -1,5 +1,5 @@
-/* What programs report beside their log: TensorBoard's event files. That TensorBoard reads them as
- * meant is tests/oracle/tensorboard's. */
+/* Tests the event files for TensorBoard. tests/oracle/tensorboard tests that TensorBoard reads them
+ * as meant. */
 #include "runtime/record/event.pb-c.h"
 #include "runtime/record/record.h"
 #include "runtime/report/events.h"
@@ -29,7 +29,7 @@ typedef struct Events {
   const AmprtRecordFile *file;
   Scalar scalar[4096];
   int n, n_events, n_images, n_histograms;
-  int64_t start; /* -1: no event says so */
+  int64_t start; /* -1 if no event says so */
 } Events;
 
 static bool read_event(void *context, uint64_t offset, uint64_t length) {
@@ -89,7 +89,7 @@ static Events *read_events(const char *dir) {
   return &events;
 }
 
-/* Of a tag at a step; NaN if there is none. */
+/* The value of a tag at a step; NaN if there is none. */
 static float scalar_at(const Events *events, const char *tag, int64_t step) {
   for (int i = 0; i < events->n; i++)
     if (events->scalar[i].step == step && !strcmp(events->scalar[i].tag, tag))
@@ -144,7 +144,7 @@ static void test_evaluations(void **state) {
   (void)state;
   run_good(&toy_fp32, RUN "--train-epochs=2 --tensorboard");
   Events *events = read_events("m/eval");
-  assert_int_equal(events->n, 4); /* accuracy and loss, twice */
+  assert_int_equal(events->n, 4); /* accuracy and loss of two evaluations */
   assert_true(scalar_at(events, "accuracy", 26) > .5f);
   assert_true(scalar_at(events, "loss", 51) < 1.f);
   assert_int_equal(events->start, -1);

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { AMPRT_ABI = 7, AMPRT_MAX_RANK = 6 };
+enum { AMPRT_ABI = 8, AMPRT_MAX_RANK = 6 };
 
 /* The order is that of ir/dtypes.def. */
 typedef enum AmprtDType {
@@ -73,9 +73,9 @@ typedef struct AmprtVariable {
  * `after` makes and that lives to the end, or a tap that --dump-step and --grad-histogram-every
  * read right after kernel `after`. */
 typedef struct AmprtPort {
-  const char *name; /* inputs: image, label, schedule, bn_momentum, first_part, mix. outputs: loss,
-                       accuracy, logits, learning_rate, finite, loss_each, hit_each, hit5_each.
-                       taps: PARAM.grad */
+  const char *name; /* inputs: image, label, schedule, bn_momentum, first_part, mix, shard_factor,
+                       stop_vote. outputs: loss, accuracy, logits, learning_rate, finite, loss_each,
+                       hit_each, hit5_each, stop_votes. taps: PARAM.grad */
   uint8_t dtype, rank;
   uint8_t in_state; /* offset is into the state block */
   uint8_t scaled;   /* taps: multiplied by the loss scale (variable "loss_scale"); divide it out */
@@ -109,8 +109,17 @@ typedef struct AmprtValue {
   uint8_t dtype;
 } AmprtValue;
 
+/* A range of the arena that is summed over the shards of a step: gradients, statistics, reports.
+ * The sums take its place. All buckets of a graph lie side by side in their order. */
+typedef struct AmprtBucket {
+  uint64_t at;       /* a multiple of 64 */
+  uint64_t elements; /* of f32, a multiple of 16; what lies in gaps between tensors is summed too */
+  int32_t ready;     /* whole once this kernel has run; no later one before `reader` touches it */
+  int32_t reader;    /* the first kernel that reads sums */
+} AmprtBucket;
+
 typedef struct AmprtGraph {
-  const char *name; /* train, eval, stats */
+  const char *name; /* train, eval, stats, accumulate, train_dp: train on one of several shards */
   const AmprtKernel *kernel;
   const AmprtPort *input, *output, *tap;
   int32_t n_kernels, n_inputs, n_outputs, n_taps;
@@ -118,6 +127,13 @@ typedef struct AmprtGraph {
   const AmprtValue *value; /* by kernel, rising; of graph train only */
   int32_t n_values;
   int32_t first_update; /* no kernel before this one changes a parameter, slot, scale or counter */
+  const AmprtBucket *bucket; /* of graph train_dp only, in the order in which they become ready */
+  int32_t n_buckets;
+  /* Kernels before this one run for every shard; those from it on read sums, and run once. A bucket
+   * whose reader is before it (synchronised batch normalisation) joins shards in mid-pass. No
+   * kernel before this one changes state. A tap of this graph is the shard's own gradient right
+   * after its kernel, and the sum once its bucket has arrived. */
+  int32_t n_local;
 } AmprtGraph;
 
 /* An entry of the recipe: the flag's name without dashes, its value as on the command line. */
@@ -145,24 +161,42 @@ typedef struct AmprtInput {
  * nothing and returns -1. */
 typedef struct AmprtProgram AmprtProgram;
 typedef enum AmprtBlock { AMPRT_ARENA, AMPRT_STATE } AmprtBlock;
-enum { AMPRT_MAX_WATCHED = 16, AMPRT_AHEAD = 16 };
+enum { AMPRT_MAX_WATCHED = 16, AMPRT_AHEAD = 16, AMPRT_ID_BYTES = 128 };
+
+/* How sums over several devices are made: as fast as the library can, in an order that a repeated
+ * run on the same machines has again, or in one that depends on the number of shards alone. */
+typedef enum AmprtOrder { AMPRT_ORDER_ANY, AMPRT_ORDER_RUN, AMPRT_ORDER_PLACEMENT } AmprtOrder;
+
+/* The processes that train together, for a device that sums over theirs. */
+typedef struct AmprtRanks {
+  int rank, size;
+  int local_rank; /* among the processes of this machine: which of its devices to take */
+  AmprtOrder order;
+  const unsigned char *id; /* AMPRT_ID_BYTES, which AmprtDevice.make_id made on rank 0 */
+  double timeout;          /* seconds until open must have reached all ranks; 0: 300 */
+} AmprtRanks;
 typedef struct AmprtDevice {
-  /* Allocates both blocks (zeroed) and all else, captures nothing yet. Once, before the others.
-   * `strict`: plans that do not fit the libraries found here are an error, not made anew. */
-  int (*open)(const AmprtProgram *program, uint64_t state_bytes, uint64_t arena_bytes, int strict);
+  /* Makes the bytes by which all ranks find each other. Before open; NULL: this device cannot. */
+  int (*make_id)(unsigned char *id);
+  /* Allocates both blocks (zeroed) and all else, captures nothing yet. Once, before the others but
+   * make_id. `strict`: plans that do not fit the libraries found here are an error, not made anew.
+   * `ranks`: NULL, or runs of graph train_dp sum over the devices of all ranks. */
+  int (*open)(const AmprtProgram *program, uint64_t state_bytes, uint64_t arena_bytes, int strict,
+              const AmprtRanks *ranks);
   void (*close)(void); /* also after an open that failed */
   /* Copies that are done when they return, in order with all that was started before. */
   int (*write)(AmprtBlock block, uint64_t at, const void *from, uint64_t bytes);
   int (*read)(AmprtBlock block, uint64_t at, void *to, uint64_t bytes);
   /* Starts one run of a whole graph and returns at once. `inputs` is one per input port of the
-   * graph; their bytes are taken before it returns. A run of graph 0 keeps the scalars named with
-   * `watch` as the last kernel leaves them; at most AMPRT_AHEAD such runs are not yet collected. */
+   * graph; their bytes are taken before it returns. A run of the graph that `watch` named keeps the
+   * scalars as the last kernel leaves them; at most AMPRT_AHEAD such runs are not yet collected. */
   int (*start)(int graph, const AmprtInput *inputs);
-  /* Names up to AMPRT_MAX_WATCHED scalars, each of at most 8 bytes. Before the first start that is
-   * to be collected. */
-  int (*watch)(const AmprtBlock *block, const uint64_t *at, const uint32_t *bytes, int n);
-  /* Waits for the oldest run of graph 0 not yet collected; 8 bytes per watched scalar. -1 also if
-   * none is left. */
+  /* Names the graph that trains, 0 or train_dp, and up to AMPRT_MAX_WATCHED scalars, each of at
+   * most 8 bytes. Before the first start that is to be collected. */
+  int (*watch)(int graph, const AmprtBlock *block, const uint64_t *at, const uint32_t *bytes,
+               int n);
+  /* Waits for the oldest run of that graph not yet collected; 8 bytes per watched scalar. -1 also
+   * if none is left. */
   int (*collect)(void *to);
   /* Runs kernels first..past-1 of a graph and waits: for --profile, --dump-step and the like.
    * seconds[i] (NULL: not wanted) is added what kernel first + i took. */
@@ -181,7 +215,7 @@ struct AmprtProgram {
   int64_t batch_size, n_classes, height, width, channels; /* of input "image" */
   const AmprtVariable *variable;
   int32_t n_variables;
-  const AmprtGraph *graph; /* [0] is train */
+  const AmprtGraph *graph; /* [0] is train; its arena may be smaller than that of train_dp */
   int32_t n_graphs;
   uint64_t state_bytes;
   const AmprtSetting *recipe;

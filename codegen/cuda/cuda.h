@@ -41,6 +41,9 @@ int64_t cuda_loop_workspace(const Kernel *kernel);
  * converts them. */
 const Value *cuda_pixels_port(const Graph *graph);
 Launch cuda_emit_pixels(Emitter *emit, const Value *port);
+/* launch_ranks.c: does a run of this graph sum over ranks? And the launch that adds up a bucket. */
+bool cuda_sums_ranks(const Graph *graph);
+Launch cuda_emit_ranks(Emitter *emit);
 /* library.c: kernels with CONV and MATMUL nodes. */
 void cuda_emit_library(Emitter *emit, const Kernel *kernel, LaunchList *out);
 int64_t cuda_library_workspace(const Target *target, const Kernel *kernel);

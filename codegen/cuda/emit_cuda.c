@@ -83,15 +83,28 @@ static void note_launches(CudaTarget *cuda, const LaunchList *list, bool is_step
   }
 }
 
+static void add_extra(ProgramCode *program, const GraphCode *code, const char *what, Launch launch,
+                      bool is_step) {
+  Emitter *emit = &program->emit;
+  LaunchList list = {0};
+  arena_push(emit->arena, list.launch, list.n, list.cap, launch);
+  write_launches(emit, arena_printf(emit->arena, "%s_%s", code->ident, what), &list);
+  note_launches(cuda_target_of(emit->target), &list, is_step, program->figures);
+}
+
 void cuda_emit_graph(ProgramCode *program, GraphCode *code) {
   Emitter *emit = &program->emit;
   CudaTarget *cuda = cuda_target_of(emit->target);
   const KernelList *kernels = &code->kernels;
   bool is_step = code->graph == program->module->graph[0];
+  const bool *waits = bucket_waits(program->arena, code);
   LaunchList list = {0};
   for (int i = 0; i < kernels->n;) {
     const Kernel *kernel = &kernels->kernel[i];
-    int n = cuda_is_library(kernel) ? 1 : cuda_loops_joined(kernel, kernels->n - i);
+    int past = i + 1; /* a kernel that waits for a bucket begins a launch */
+    while (past < kernels->n && !waits[past])
+      past++;
+    int n = cuda_is_library(kernel) ? 1 : cuda_loops_joined(kernel, past - i);
     if (cuda_is_library(kernel))
       cuda_emit_library(emit, kernel, &list);
     else
@@ -105,14 +118,12 @@ void cuda_emit_graph(ProgramCode *program, GraphCode *code) {
   }
   write_launches(emit, code->ident, &list);
   note_launches(cuda, &list, is_step, program->figures);
+  /* Launches that are no kernel of the graph have tables of their own. */
   const Value *port = cuda_pixels_port(code->graph);
-  if (!port)
-    return;
-  /* The launch that converts images from bytes has a table of its own, but is part of the step. */
-  LaunchList pixels = {0};
-  arena_push(emit->arena, pixels.launch, pixels.n, pixels.cap, cuda_emit_pixels(emit, port));
-  write_launches(emit, arena_printf(emit->arena, "%s_pixels", code->ident), &pixels);
-  note_launches(cuda, &pixels, is_step, program->figures);
+  if (port)
+    add_extra(program, code, "pixels", cuda_emit_pixels(emit, port), is_step);
+  if (cuda_sums_ranks(code->graph))
+    add_extra(program, code, "ranks", cuda_emit_ranks(emit), is_step);
 }
 
 /* ---- texts ---- */
@@ -211,7 +222,9 @@ void cuda_emit_hooks(const ProgramCode *program, FILE *out) {
     const char *ident = code->ident;
     text_format(&graphs, "{launches_%s, n_launches_%s", ident, ident);
     if (cuda_pixels_port(code->graph))
-      text_format(&graphs, ", launches_%s_pixels", ident);
+      text_format(&graphs, ", .pixels = launches_%s_pixels", ident);
+    if (cuda_sums_ranks(code->graph))
+      text_format(&graphs, ", .ranks = launches_%s_ranks", ident);
     text_add(&graphs, "},\n");
   }
   write_bytes("static const _Alignas(256) unsigned char constants[]", constants->byte, constants->n,

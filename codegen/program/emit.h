@@ -43,6 +43,11 @@ void emit_state(const ProgramCode *program, FILE *out);
 /* emit_values.c: what the graph stores (an empty table unless `all`), and its first update */
 void emit_values(Arena *arena, const GraphCode *code, bool all, FILE *out);
 
+/* emit_buckets.c: what the graph sums over shards, and from where on it runs once */
+void emit_buckets(const ProgramCode *program, const GraphCode *code, FILE *out);
+/* Per kernel: is it the first that reads sums of a bucket? Looks at no places. */
+bool *bucket_waits(Arena *arena, const GraphCode *code);
+
 /* emit_program.c: AmprtProgram; AmprtPart; main, which lists the parts that AMPCC_PARTS names */
 void emit_program(const ProgramCode *program, FILE *out);
 void emit_part(const ProgramCode *program, FILE *out);

@@ -125,6 +125,13 @@ static int add_taps(Text *rows, const GraphCode *code) {
   return n;
 }
 
+static bool sums(const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_ALL_REDUCE)
+      return true;
+  return false;
+}
+
 /* C has no empty tables, so each ends with an empty row that no count includes. The kernels'
  * functions are set when the part is chosen. */
 static void write_graph(const ProgramCode *program, const GraphCode *code, FILE *out) {
@@ -164,6 +171,8 @@ static void write_graph(const ProgramCode *program, const GraphCode *code, FILE 
                   {"NINPUTS", .number = n_inputs}, {"NOUTPUTS", .number = n_outputs},
                   {"NTAPS", .number = n_taps}));
   emit_values(arena, code, code == &program->graph[0], out);
+  if (sums(code->graph))
+    emit_buckets(program, code, out);
 }
 
 void emit_tables(const ProgramCode *program, FILE *out) {
@@ -174,14 +183,19 @@ void emit_tables(const ProgramCode *program, FILE *out) {
     write_graph(program, &program->graph[i], out);
   for (int i = 0; i < n; i++) {
     const GraphCode *code = &program->graph[i];
+    const char *id = code->ident, *rest = arena_printf(arena, "first_update_%s", id);
+    if (sums(code->graph))
+      rest = arena_printf(
+          arena, "%s,\n .bucket = buckets_%s, .n_buckets = n_buckets_%s, .n_local = n_local_%s",
+          rest, id, id, id);
     text_fill(&rows,
               "{.name = $NAME, .kernel = kernels_$G, .input = inputs_$G, .output = outputs_$G,"
               " .tap = taps_$G,\n"
               " .n_kernels = n_kernels_$G, .n_inputs = n_inputs_$G, .n_outputs = n_outputs_$G,\n"
               " .n_taps = n_taps_$G, .arena_bytes = $BYTES, .value = values_$G,"
               " .n_values = n_values_$G,\n"
-              " .first_update = first_update_$G},\n",
-              holes({"G", code->ident}, {"NAME", cstring_text(arena, code->graph->name)},
+              " .first_update = $REST},\n",
+              holes({"G", id}, {"REST", rest}, {"NAME", cstring_text(arena, code->graph->name)},
                     {"BYTES", .number = code->graph->arena_bytes}));
   }
   file_fill(out, arena,

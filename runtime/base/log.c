@@ -18,9 +18,22 @@ bool amprt_log_standard_files(void) {
   return told;
 }
 
+int amprt_log_columns(const AmprtLog *log) {
+  struct winsize size;
+  bool known = ioctl(fileno(log->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col - 1 : 0;
+}
+
+/* Open MPI's mpirun gives its ranks a terminal without a width, whatever it writes to itself. */
 void amprt_log_begin(AmprtLog *log, bool quiet, bool verbose, bool to_stdout) {
   *log = (AmprtLog){.out = to_stdout ? stderr : stdout, .quiet = quiet, .verbose = verbose};
-  log->terminal = isatty(fileno(log->out)) && !quiet;
+  log->terminal = amprt_log_columns(log) && !quiet;
+}
+
+void amprt_log_rank(AmprtLog *log, int rank) {
+  log->rank = rank;
+  log->silent = rank > 0;
+  log->terminal = log->terminal && !rank;
 }
 
 /* A run that was killed may have left half a line; this ends it, so that the next line stands by
@@ -37,14 +50,6 @@ static void end_last_line(const AmprtLog *log, int fd) {
   close(reader);
 }
 
-/* Without waiting: opening a FIFO that nobody reads is an error. */
-static int open_to_append(const char *path) {
-  int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
-  if (fd >= 0)
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-  return fd;
-}
-
 AmprtStatus amprt_log_open(AmprtLog *log, const char *path, AmprtError *error) {
   snprintf(log->json_path, sizeof log->json_path, "%s", path);
   if (log->out == stderr) {
@@ -52,10 +57,12 @@ AmprtStatus amprt_log_open(AmprtLog *log, const char *path, AmprtError *error) {
     log->json = stdout;
     return AMPRT_OK;
   }
-  int fd = open_to_append(path);
+  /* O_NONBLOCK makes it an error to open a FIFO that nobody reads; without it open would wait. */
+  int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
   log->json = fd < 0 ? NULL : fdopen(fd, "a");
   if (!log->json)
     return amprt_fail(error, AMPRT_ENV, "%s: cannot write the log: %s", path, strerror(errno));
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   end_last_line(log, fd);
   return AMPRT_OK;
 }
@@ -93,6 +100,8 @@ static void clear_progress(AmprtLog *log) {
 
 void amprt_say(AmprtLog *log, const char *fmt, ...) {
   va_list args;
+  if (log->rank)
+    return;
   va_start(args, fmt);
   clear_progress(log);
   amprt_vprint(log->out, fmt, args);
@@ -103,23 +112,21 @@ void amprt_say(AmprtLog *log, const char *fmt, ...) {
 
 void amprt_warn(AmprtLog *log, const char *fmt, ...) {
   va_list args;
+  if (log->silent)
+    return;
   va_start(args, fmt);
   clear_progress(log);
   flush(log);
+  if (log->rank)
+    fprintf(stderr, "rank %d: ", log->rank);
   fputs("warning: ", stderr);
   amprt_vprint(stderr, fmt, args);
   fputc('\n', stderr);
   va_end(args);
 }
 
-int amprt_log_columns(const AmprtLog *log) {
-  struct winsize size;
-  bool known = ioctl(fileno(log->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return known ? size.ws_col - 1 : 100;
-}
-
 void amprt_log_progress(AmprtLog *log, const char *text, bool keep) {
-  if (log->quiet)
+  if (log->quiet || log->rank)
     return;
   if (log->terminal && !keep) {
     int width = (int)strlen(text), most = amprt_log_columns(log);

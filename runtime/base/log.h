@@ -13,6 +13,8 @@ typedef struct AmprtLog {
   FILE *json;          /* NULL: there is none */
   char json_path[512]; /* for messages */
   bool quiet, verbose, terminal;
+  int rank;         /* above 0: other processes say what there is to say, this one warns alone */
+  bool silent;      /* it does not even warn, as all processes find the same */
   bool told_broken; /* a warning has said that `out` cannot be written */
   int width;        /* of the progress line on the terminal now; 0: there is none */
 } AmprtLog;
@@ -24,6 +26,8 @@ bool amprt_log_standard_files(void);
 /* To be called before any line is printed. `to_stdout`: the log goes to standard output
  * (--log-file=-). */
 void amprt_log_begin(AmprtLog *log, bool quiet, bool verbose, bool to_stdout);
+/* From now on this is the log of process `rank` of several. */
+void amprt_log_rank(AmprtLog *log, int rank);
 /* Opens the log to append to it, beginning on a new line. */
 AmprtStatus amprt_log_open(AmprtLog *log, const char *path, AmprtError *error);
 void amprt_log_close(AmprtLog *log);
@@ -33,7 +37,8 @@ void amprt_warn(AmprtLog *log, const char *fmt, ...) __attribute__((format(print
 /* Prints a progress line: on a terminal it overwrites the last one, and stays only with `keep`. */
 void amprt_log_progress(AmprtLog *log, const char *text, bool keep);
 
-/* How long such a line may be on the terminal: one that wraps cannot be written over. */
+/* How many columns such a line may have: one that wraps cannot be overwritten. 0: no terminal, or
+ * one that does not know. */
 int amprt_log_columns(const AmprtLog *log);
 
 /* An object of the log is made by begin, any number of fields, and end, which writes it. */

@@ -2,6 +2,7 @@
 #include "runtime/base/convert.h"
 #include "runtime/base/names.h"
 #include "runtime/core/progress.h"
+#include "runtime/core/ranks.h"
 #include "runtime/core/stop.h"
 #include "runtime/core/train.h"
 #include "runtime/report/report.h"
@@ -9,19 +10,28 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* The examples that an evaluation uses. */
+static uint64_t test_examples(const AmprtSession *session) {
+  uint64_t end = (uint64_t)session->data.test.n;
+  uint64_t bound =
+      (uint64_t)session->options.max_train_steps * (uint64_t)session->program->batch_size;
+  /* as the official programs do; but a real test set is always used whole */
+  return session->data.synthetic && bound && bound < end ? bound : end;
+}
+
+/* Process r of n has the batches r, r+n, r+2n, ... */
 static AmprtStatus open_test_feed(AmprtSession *session, AmprtFeed **feed, AmprtError *error) {
   const AmprtProgram *program = session->program;
   const AmprtOptions *options = &session->options;
-  uint64_t end = (uint64_t)session->data.test.n;
-  uint64_t bound = (uint64_t)options->max_train_steps * (uint64_t)program->batch_size;
-  if (session->data.synthetic && bound && bound < end)
-    end = bound; /* as the official programs do; but a real test set is always used whole */
   AmprtFeedPlan plan = {.set = &session->data.test,
                         .first_label = session->data.first_label,
                         .batch_size = program->batch_size,
                         .seed = session->progress.seed,
                         .purpose = "test",
-                        .end = end,
+                        .position = (uint64_t)(session->rank * program->batch_size),
+                        .row = 1,
+                        .stride = session->size,
+                        .end = test_examples(session),
                         .masks = true,
                         .max_bad = options->max_bad_examples,
                         .threads = (int)options->data_threads,
@@ -31,6 +41,11 @@ static AmprtStatus open_test_feed(AmprtSession *session, AmprtFeed **feed, Amprt
   AmprtStatus status = amprt_example_spec(program, options, false, &plan.example, error);
   return status ? status : amprt_feed_open(feed, &plan, error);
 }
+
+/* Sums over one batch. */
+typedef struct Sums {
+  double loss, hits, hits5, examples;
+} Sums;
 
 /* Sum of the first `count` elements of an output; NaN if the graph has none of that name. */
 static double sum_output(const AmprtMachine *machine, const AmprtGraph *graph, const char *name,
@@ -44,10 +59,13 @@ static double sum_output(const AmprtMachine *machine, const AmprtGraph *graph, c
   return sum;
 }
 
-static AmprtStatus run_all(AmprtSession *session, const AmprtGraph *graph, AmprtFeed *feed,
-                           float *room, AmprtScore *score, AmprtError *error) {
-  double loss = 0, hit = 0, hit5 = 0;
-  while (!amprt_stop_signal()) {
+/* Evaluates this process's batches; sums[] has room for all of them. *n: how many, which is less
+ * after a signal. */
+static AmprtStatus run_own(AmprtSession *session, const AmprtGraph *graph, AmprtFeed *feed,
+                           float *room, Sums *sums, int64_t *n, AmprtError *error) {
+  const AmprtMachine *machine = &session->machine;
+  int64_t seen = 0, all = (int64_t)test_examples(session);
+  for (*n = 0; !amprt_stop_signal(); ++*n) {
     const AmprtBatch *batch;
     AmprtStatus status = amprt_feed_next(feed, &batch, error);
     if (status)
@@ -56,22 +74,53 @@ static AmprtStatus run_all(AmprtSession *session, const AmprtGraph *graph, Amprt
       break;
     AmprtInputs inputs = {.batch = batch, .schedule = session->schedule};
     amprt_machine_run(&session->machine, graph, &inputs);
-    loss += sum_output(&session->machine, graph, amprt_name_loss_each, batch->count, room);
-    hit += sum_output(&session->machine, graph, amprt_name_hit_each, batch->count, room);
-    hit5 += sum_output(&session->machine, graph, amprt_name_hit5_each, batch->count, room);
-    score->examples += batch->count;
+    sums[*n] = (Sums){sum_output(machine, graph, amprt_name_loss_each, batch->count, room),
+                      sum_output(machine, graph, amprt_name_hit_each, batch->count, room),
+                      sum_output(machine, graph, amprt_name_hit5_each, batch->count, room),
+                      (double)batch->count};
+    seen += batch->count * session->size;
     char text[256];
     if (!session->log.terminal)
       continue;
-    amprt_progress_eval(score->examples, session->data.test.n, amprt_log_columns(&session->log),
-                        text, sizeof text);
+    amprt_progress_eval(seen < all ? seen : all, session->data.test.n,
+                        amprt_log_columns(&session->log), text, sizeof text);
     amprt_log_progress(&session->log, text, false);
   }
-  double n = (double)score->examples;
-  score->loss = loss / n;
-  score->accuracy = hit / n;
-  score->accuracy5 = hit5 / n;
-  return amprt_machine_check(&session->machine, error);
+  return amprt_machine_check(machine, error);
+}
+
+/* The sums are added batch by batch in the order of the set, so that the score has the same bits
+ * whatever the number of processes. */
+static AmprtStatus run_all(AmprtSession *session, const AmprtGraph *graph, AmprtFeed *feed,
+                           float *room, AmprtScore *score, AmprtError *error) {
+  int64_t batch_size = session->program->batch_size, size = session->size, n;
+  int64_t batches = ((int64_t)test_examples(session) + batch_size - 1) / batch_size;
+  int64_t each = (batches + size - 1) / size;
+  size_t bytes = (size_t)each * sizeof(Sums);
+  Sums *own = calloc((size_t)each + 1, sizeof *own), *all = own, total = {0};
+  if (size > 1)
+    all = calloc((size_t)(each * size) + 1, sizeof *all);
+  AmprtStatus status = own && all ? run_own(session, graph, feed, room, own, &n, error)
+                                  : amprt_fail_memory(error, bytes, "the evaluation");
+  if (!status)
+    status = amprt_ranks_stopped(session, error);
+  if (!status && size > 1)
+    status = amprt_group_gather(session->group, own, all, bytes, error);
+  for (int64_t b = 0; b < batches && !status; b++) {
+    const Sums *sums = &all[b % size * each + b / size];
+    total.loss += sums->loss;
+    total.hits += sums->hits;
+    total.hits5 += sums->hits5;
+    total.examples += sums->examples;
+  }
+  score->examples = (int64_t)total.examples;
+  score->loss = total.loss / total.examples;
+  score->accuracy = total.hits / total.examples;
+  score->accuracy5 = total.hits5 / total.examples;
+  if (all != own)
+    free(all);
+  free(own);
+  return status;
 }
 
 static void report(AmprtSession *session, const AmprtScore *score, double seconds) {
@@ -115,7 +164,7 @@ AmprtStatus amprt_evaluate(AmprtSession *session, AmprtScore *score, AmprtError 
                             : amprt_fail_memory(error, sizeof *room, "the evaluation");
   if (!status) {
     status = run_all(session, graph, feed, room, score, error);
-    if (!status && !amprt_stop_signal())
+    if (!status && !session->stopped)
       report(session, score, amprt_seconds() - start);
   }
   amprt_feed_close(feed);
@@ -151,9 +200,9 @@ AmprtStatus amprt_recompute_stats(AmprtSession *session, AmprtError *error) {
 
 void amprt_warn_of_lag(AmprtSession *session) {
   double momentum = session->program->bn_momentum;
-  double steps = (double)amprt_schedule_cycle(&session->options, 0, session->epoch,
-                                              session->program->batch_size)
-                     .batches; /* every batch of an accumulated step updates the statistics */
+  /* every batch of an accumulated step updates the statistics, and all shards of a step once */
+  int64_t batch = session->shards.n * session->program->batch_size;
+  double steps = (double)amprt_schedule_cycle(&session->options, 0, session->epoch, batch).batches;
   double most = (double)(session->options.max_train_steps * amprt_parts(session->program));
   if (most > 0 && most < steps)
     steps = most;

@@ -35,10 +35,6 @@ int64_t amprt_parts(const AmprtProgram *program) {
   return program->parts > 1 ? program->parts : 1;
 }
 
-int64_t amprt_step_examples(const AmprtProgram *program) {
-  return amprt_parts(program) * program->batch_size;
-}
-
 static AmprtBlock port_block(const AmprtPort *port) {
   return port->in_state ? AMPRT_STATE : AMPRT_ARENA;
 }
@@ -113,6 +109,14 @@ static void fill_first(void *to, const AmprtPort *port, const AmprtInputs *input
   *(uint8_t *)to = inputs->first_part;
 }
 
+static void fill_factor(void *to, const AmprtPort *port, const AmprtInputs *inputs) {
+  amprt_from_f32(port->dtype, &inputs->shard_factor, to, 1);
+}
+
+static void fill_vote(void *to, const AmprtPort *port, const AmprtInputs *inputs) {
+  amprt_from_f32(port->dtype, &inputs->stop_vote, to, 1);
+}
+
 static void fill_mix(void *to, const AmprtPort *port, const AmprtInputs *inputs) {
   amprt_mix_fill(&inputs->batch->mix, port->dim[0], port->dim[1], port->dim[2], to);
 }
@@ -120,9 +124,10 @@ static void fill_mix(void *to, const AmprtPort *port, const AmprtInputs *inputs)
 static const struct {
   const char *name;
   void (*fill)(void *to, const AmprtPort *port, const AmprtInputs *inputs);
-} filler[] = {{amprt_name_image, fill_image},       {amprt_name_label, fill_label},
-              {amprt_name_schedule, fill_schedule}, {amprt_name_bn_momentum, fill_momentum},
-              {amprt_name_first_part, fill_first},  {amprt_name_mix, fill_mix}};
+} filler[] = {{amprt_name_image, fill_image},         {amprt_name_label, fill_label},
+              {amprt_name_schedule, fill_schedule},   {amprt_name_bn_momentum, fill_momentum},
+              {amprt_name_first_part, fill_first},    {amprt_name_mix, fill_mix},
+              {amprt_name_shard_factor, fill_factor}, {amprt_name_stop_vote, fill_vote}};
 enum { N_FILLERS = sizeof filler / sizeof *filler };
 
 /* Fills the port in host memory, and returns its place. */
@@ -145,6 +150,8 @@ static AmprtStatus check_input(const AmprtProgram *program, const AmprtGraph *gr
                port->dtype == AMPRT_I32) ||
               (!strcmp(port->name, amprt_name_schedule) && port->dtype == AMPRT_F32) ||
               (!strcmp(port->name, amprt_name_bn_momentum) && n == 1) ||
+              (!strcmp(port->name, amprt_name_shard_factor) && n == 1) ||
+              (!strcmp(port->name, amprt_name_stop_vote) && n == 1) ||
               (!strcmp(port->name, amprt_name_mix) && port->rank == 3 &&
                n * program->batch_size == pixels && port->dtype == AMPRT_F32) ||
               (!strcmp(port->name, amprt_name_first_part) && n == 1 && port->dtype == AMPRT_BOOL);
@@ -154,6 +161,21 @@ static AmprtStatus check_input(const AmprtProgram *program, const AmprtGraph *gr
                           port->name);
 }
 
+/* Buckets lie side by side, whole lines each; they are whole before a kernel reads them. */
+static AmprtStatus check_buckets(const AmprtGraph *graph, AmprtError *error) {
+  for (int i = 0; i < graph->n_buckets; i++) {
+    const AmprtBucket *b = &graph->bucket[i];
+    uint64_t end = b->at + b->elements * sizeof(float);
+    bool last = i + 1 == graph->n_buckets;
+    if (b->at % 64 || b->elements % 16 || b->ready >= b->reader || b->ready >= graph->n_local ||
+        end > graph->arena_bytes || (!last && (b[1].at != end || b[1].ready < b->ready)))
+      return amprt_fail(error, AMPRT_ENV,
+                        "this program is damaged: bucket %d of @%s; compile it again", i,
+                        graph->name);
+  }
+  return AMPRT_OK;
+}
+
 static AmprtStatus check(const AmprtProgram *program, AmprtError *error) {
   if (program->abi != AMPRT_ABI)
     return amprt_fail(error, AMPRT_ENV,
@@ -161,9 +183,12 @@ static AmprtStatus check(const AmprtProgram *program, AmprtError *error) {
                       "again",
                       program->abi, AMPRT_ABI);
   AmprtStatus status = AMPRT_OK;
-  for (int g = 0; g < program->n_graphs; g++)
+  for (int g = 0; g < program->n_graphs && !status; g++) {
     for (int i = 0; i < program->graph[g].n_inputs && !status; i++)
       status = check_input(program, &program->graph[g], i, error);
+    if (!status)
+      status = check_buckets(&program->graph[g], error);
+  }
   if (!status && amprt_parts(program) > 1 && !amprt_graph_find(program, "accumulate"))
     status = amprt_fail(error, AMPRT_ENV, "this program is damaged: no graph `accumulate`");
   return status;
@@ -193,16 +218,20 @@ static AmprtStatus make_profile(AmprtMachine *machine, AmprtError *error) {
   return good ? AMPRT_OK : amprt_fail_memory(error, 0, "the profile");
 }
 
-static uint64_t arena_bytes(const AmprtProgram *program) {
+/* Where train_dp trains, graph 0 runs a bad step again (watch.h). */
+uint64_t amprt_machine_arena(const AmprtProgram *program, const AmprtGraph *train) {
+  const AmprtGraph *dp = amprt_graph_find(program, "train_dp");
   uint64_t most = 0;
-  for (int i = 0; i < program->n_graphs; i++)
-    if (program->graph[i].arena_bytes > most)
-      most = program->graph[i].arena_bytes;
+  for (int i = 0; i < program->n_graphs; i++) {
+    const AmprtGraph *graph = &program->graph[i];
+    if (graph->arena_bytes > most && (graph != dp || graph == train))
+      most = graph->arena_bytes;
+  }
   return most;
 }
 
 static AmprtStatus open_target(AmprtMachine *machine, const AmprtOptions *options,
-                               AmprtError *error) {
+                               const AmprtRanks *ranks, AmprtError *error) {
   const AmprtProgram *program = machine->program;
   const AmprtDevice *device = program->device;
   char text[512] = "";
@@ -210,7 +239,7 @@ static AmprtStatus open_target(AmprtMachine *machine, const AmprtOptions *option
   if (program->set_threads)
     program->set_threads((int)options->threads);
   if (device) {
-    device->open(program, program->state_bytes, arena_bytes(program), options->strict_plans);
+    device->open(program, program->state_bytes, machine->arena_bytes, options->strict_plans, ranks);
     return amprt_machine_check(machine, error);
   }
   if (program->open && program->open(&machine->run, text, sizeof text))
@@ -235,19 +264,25 @@ static AmprtStatus check_room(const AmprtOptions *options, AmprtError *error) {
 }
 
 AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *program,
-                               const AmprtOptions *options, AmprtError *error) {
+                               const AmprtOptions *options, const AmprtMachinePlan *plan,
+                               AmprtError *error) {
   bool mirror = program->device != NULL;
-  *machine = (AmprtMachine){.program = program};
+  const AmprtGraph *train =
+      plan->shards ? amprt_graph_find(program, "train_dp") : &program->graph[0];
+  *machine = (AmprtMachine){
+      .program = program, .train = train, .arena_bytes = amprt_machine_arena(program, train)};
   AmprtStatus status = check(program, error);
   if (!status)
     status = make_block(&machine->run.state, program->state_bytes, mirror, "the state", error);
-  if (!status)
-    status = make_block(&machine->run.arena, arena_bytes(program), mirror, "the arena", error);
+  machine->borrows = plan->arena != NULL;
+  machine->run.arena = plan->arena;
+  if (!status && !plan->arena)
+    status = make_block(&machine->run.arena, machine->arena_bytes, mirror, "the arena", error);
   if (!status && options->profile)
     status = make_profile(machine, error);
   if (!status && program->open)
     status = check_room(options, error);
-  return status ? status : open_target(machine, options, error);
+  return status ? status : open_target(machine, options, plan->ranks, error);
 }
 
 void amprt_machine_close(AmprtMachine *machine) {
@@ -260,7 +295,8 @@ void amprt_machine_close(AmprtMachine *machine) {
     free(machine->seconds[i]);
   free(machine->seconds);
   free(machine->runs);
-  free(machine->run.arena);
+  if (!machine->borrows)
+    free(machine->run.arena);
   free(machine->run.state);
   *machine = (AmprtMachine){0};
 }
@@ -279,23 +315,21 @@ void amprt_machine_fill(AmprtMachine *machine, const AmprtGraph *graph, const Am
   }
 }
 
-static void run_timed(AmprtMachine *machine, const AmprtGraph *graph, int kernel) {
-  double before = amprt_seconds();
-  graph->kernel[kernel].run(&machine->run, graph->kernel[kernel].args);
-  machine->seconds[graph - machine->program->graph][kernel] += amprt_seconds() - before;
-}
-
 /* Runs kernels between which no hook is called. */
 static void run_some(AmprtMachine *machine, const AmprtGraph *graph, int first, int past) {
   const AmprtDevice *device = machine->program->device;
   int g = (int)(graph - machine->program->graph);
-  if (device)
-    device->kernels(g, first, past, machine->seconds ? machine->seconds[g] + first : NULL);
-  for (int i = first; i < past && !device; i++)
-    if (machine->seconds)
-      run_timed(machine, graph, i);
-    else
-      graph->kernel[i].run(&machine->run, graph->kernel[i].args);
+  double *seconds = machine->seconds ? machine->seconds[g] : NULL;
+  if (device) {
+    device->kernels(g, first, past, seconds ? seconds + first : NULL);
+    return;
+  }
+  for (int i = first; i < past; i++) {
+    double before = seconds ? amprt_seconds() : 0;
+    graph->kernel[i].run(&machine->run, graph->kernel[i].args);
+    if (seconds)
+      seconds[i] += amprt_seconds() - before;
+  }
 }
 
 void amprt_machine_kernels(AmprtMachine *machine, const AmprtGraph *graph, int first, int past,

@@ -6,8 +6,12 @@
 
 typedef struct AmprtMachine {
   const AmprtProgram *program;
+  const AmprtGraph
+      *train; /* the graph that trains: train_dp if a step has several shards, else 0 */
+  uint64_t arena_bytes;
   AmprtRun run;     /* with a device: copies of its blocks, valid only in ranges that were pulled */
   bool opened;      /* program->open has been called */
+  bool borrows;     /* the arena is another's */
   double **seconds; /* [graph][kernel], or NULL: no profile */
   int64_t *runs;    /* [graph] */
   /* the graph that was started last; last_image: its images, if its batch is fixed */
@@ -20,13 +24,24 @@ typedef struct AmprtInputs {
   const AmprtBatch *batch;
   const float *schedule; /* as many elements as the port has */
   float bn_momentum;
-  bool first_part; /* with --accumulate: this is the first batch of the step */
+  bool first_part;    /* with --accumulate: this is the first batch of the step */
+  float shard_factor; /* train_dp: 1 / shards */
+  float stop_vote;    /* train_dp: 1: a signal wants this process to stop */
 } AmprtInputs;
+
+typedef struct AmprtMachinePlan {
+  bool shards;          /* graph train_dp trains */
+  unsigned char *arena; /* of amprt_machine_arena bytes, zeroed; NULL: the machine makes its own */
+  const AmprtRanks *ranks; /* for a device; NULL: it is alone */
+} AmprtMachinePlan;
 
 /* Checks the program's tables, allocates both blocks, and makes its library objects or opens its
  * device. */
 AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *program,
-                               const AmprtOptions *options, AmprtError *error);
+                               const AmprtOptions *options, const AmprtMachinePlan *plan,
+                               AmprtError *error);
+/* The size of an arena for all graphs that are used where graph `train` trains. */
+uint64_t amprt_machine_arena(const AmprtProgram *program, const AmprtGraph *train);
 void amprt_machine_close(AmprtMachine *machine);
 
 const AmprtGraph *amprt_graph_find(const AmprtProgram *program, const char *name); /* or NULL */
@@ -34,8 +49,6 @@ const AmprtPort *amprt_port_find(const AmprtPort *port, int n, const char *name)
 int64_t amprt_port_elements(const AmprtPort *port);
 /* batches of one step (--accumulate), at least 1 */
 int64_t amprt_parts(const AmprtProgram *program);
-/* Examples of a step: what the recipe calls the batch. */
-int64_t amprt_step_examples(const AmprtProgram *program);
 
 /* Host code reads a range of a block only after it has pulled it, and pushes what it has written.
  * Without a device the blocks are the program's own and nothing is copied. After a failure of the

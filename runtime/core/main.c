@@ -1,5 +1,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/core/parts.h"
+#include "runtime/core/ranks.h"
 #include "runtime/core/stop.h"
 #include "runtime/core/train.h"
 #include "runtime/data/classes.h"
@@ -68,11 +69,18 @@ static AmprtStatus load_one(AmprtSession *session, const char *path, bool *damag
   AmprtStatus status =
       amprt_ckpt_resume(path, &session->machine, &session->made, trains, &resumed, error);
   *damaged = resumed.damaged;
+  int64_t shards = session->shards.n, had = resumed.progress.shards;
   if (!status) {
     session->progress = resumed.progress;
+    session->progress.shards = shards;
     session->resumed = true;
     print_notes(session, &resumed.notes);
   }
+  if (!status && trains && had != shards)
+    amprt_warn(&session->log,
+               "%s was made with steps of %" PRId64 " x %" PRId64 " images, this run takes %" PRId64
+               " x %" PRId64 ": --shards=%" PRId64 " goes on as before",
+               path, had, session->program->batch_size, shards, session->program->batch_size, had);
   if (!status && resumed.changed.size && !only_evaluates(&session->options))
     amprt_warn(&session->log, "%s was made with other settings: %s", path, resumed.changed.data);
   amprt_text_free(&resumed.notes);
@@ -177,6 +185,8 @@ static AmprtStatus open_log(AmprtSession *session, AmprtError *error) {
  * most of them. */
 static int64_t choose_data_threads(const AmprtSession *session) {
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  if (session->group)
+    processors /= amprt_group_info(session->group)->local_size;
   if (session->program->device && !session->data.train.height)
     return processors < 1 ? 1 : processors > 16 ? 16 : processors;
   return processors < 8 ? 1 : processors > 16 ? 4 : processors / 4;
@@ -195,19 +205,61 @@ static AmprtStatus init_from(AmprtSession *session, AmprtError *error) {
   return status;
 }
 
+/* Rank 0 makes and locks the folder, and is the only one that writes there. */
 static AmprtStatus open_dir(AmprtSession *session, AmprtError *error) {
   char path[AMPRT_PATH];
   choose_dir(session, path);
   if (only_evaluates(&session->options) && *path && access(path, F_OK) < 0)
     return amprt_fail(error, AMPRT_INPUT, "%s: no such folder; --model-dir says which", path);
-  return amprt_modeldir_open(&session->dir, path, error);
+  return session->rank ? amprt_modeldir_look(&session->dir, path, error)
+                       : amprt_modeldir_open(&session->dir, path, error);
 }
 
-/* Opens and checks everything that this run reads, and writes nothing. *unreadable: how many of the
- * newest checkpoints were passed over. */
-static AmprtStatus session_open(AmprtSession *session, int *unreadable, AmprtError *error) {
+/* How many shards the newest checkpoint that can be read had; 0: there is none. */
+static AmprtStatus shards_before(const AmprtSession *session, int64_t *shards, AmprtError *error) {
+  AmprtModelDir dir;
+  char path[AMPRT_PATH];
+  choose_dir(session, path);
+  AmprtStatus status = amprt_modeldir_look(&dir, path, error);
+  for (int i = dir.n - 1; i >= 0 && !status && !*shards; i--) {
+    status = amprt_modeldir_ckpt(&dir, dir.step[i], path, error);
+    if (!status)
+      *shards = amprt_ckpt_shards(path);
+  }
+  amprt_modeldir_close(&dir);
+  return status;
+}
+
+/* --shards; without it as many as before, if this run can have them, or one for each process. */
+static AmprtStatus choose_shards(AmprtSession *session, AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  const AmprtProgram *program = session->program;
+  int64_t n = options->shards;
+  AmprtStatus status = AMPRT_OK;
+  bool one_batch = *options->dump_step || *options->reproduce;
+  if (one_batch && (n > 1 || session->size > 1))
+    return amprt_fail(error, AMPRT_USAGE,
+                      "--%s looks at one batch: start one process, without --shards",
+                      *options->dump_step ? "dump-step" : "reproduce");
+  if (only_evaluates(options) || one_batch)
+    return AMPRT_OK;
+  if (!n && options->resume)
+    status = shards_before(session, &n, error);
+  AmprtError ignored;
+  bool before = !options->shards && n;
+  if (!status && before &&
+      amprt_shards_set(&session->shards, program, n, session->rank, session->size, &ignored))
+    n = 0;
+  if (!status)
+    status = amprt_shards_set(&session->shards, program, n ? n : session->size, session->rank,
+                              session->size, error);
+  session->progress.shards = session->shards.n;
+  return status;
+}
+
+/* Opens the data and fixes what a step is. */
+static AmprtStatus open_data(AmprtSession *session, AmprtError *error) {
   AmprtOptions *options = &session->options;
-  AmprtInject inject = {0};
   session->progress.seed = (uint64_t)options->seed;
   /* --reproduce has its batch in the file */
   options->use_synthetic_data |= *options->reproduce != '\0';
@@ -223,12 +275,36 @@ static AmprtStatus session_open(AmprtSession *session, int *unreadable, AmprtErr
   if (!status)
     status = amprt_made_open(&session->made, session->program, options, error);
   if (!status)
-    status = amprt_schedule_for(session, error);
+    status = choose_shards(session, error);
+  return status ? status : amprt_schedule_for(session, error);
+}
+
+/* Memory and target. What is collective here is done by all or by none. */
+static AmprtStatus open_machine(AmprtSession *session, AmprtError *error) {
+  AmprtMachinePlan plan = {.shards = session->shards.n > 1};
+  AmprtStatus status = amprt_ranks_threads(session, error);
   if (!status)
-    status = amprt_machine_open(&session->machine, session->program, options, error);
-  if (status)
-    return status;
-  status = amprt_inject_open(&inject, &session->machine, options->inject, error);
+    status = amprt_ranks_arena(session, &plan.arena, error);
+  if (!status)
+    status = amprt_ranks_device(session, error);
+  plan.ranks = session->others.size ? &session->others : NULL;
+  plan.shards |= plan.ranks != NULL;
+  if (!status && plan.ranks && session->group)
+    amprt_group_watch_begin(session->group, "the start of the devices");
+  if (!status)
+    status =
+        amprt_machine_open(&session->machine, session->program, &session->options, &plan, error);
+  if (plan.ranks && session->group)
+    amprt_group_watch_end(session->group);
+  return status ? status
+                : amprt_shards_open(&session->shards, &session->machine, session->group, error);
+}
+
+/* Fills the state. *unreadable: how many of the newest checkpoints were passed over. */
+static AmprtStatus open_state(AmprtSession *session, int *unreadable, AmprtError *error) {
+  const AmprtOptions *options = &session->options;
+  AmprtInject inject = {0};
+  AmprtStatus status = amprt_inject_open(&inject, &session->machine, options->inject, error);
   amprt_inject_close(&inject);
   amprt_init(session->program, session->machine.run.state, session->progress.seed);
   amprt_machine_push_state(&session->machine);
@@ -247,13 +323,24 @@ static AmprtStatus session_open(AmprtSession *session, int *unreadable, AmprtErr
   return status ? status : amprt_machine_check(&session->machine, error);
 }
 
+/* Opens and checks everything that this run reads, and writes nothing. */
+static AmprtStatus session_open(AmprtSession *session, int *unreadable, AmprtError *error) {
+  AmprtStatus status = amprt_ranks_agree(session, open_data(session, error), error);
+  if (!status) /* a failure of one process ends the others: they may wait for it in there */
+    status = open_machine(session, error);
+  if (status)
+    return status;
+  status = amprt_ranks_agree(session, open_state(session, unreadable, error), error);
+  return status ? status : amprt_ranks_compare(session, error);
+}
+
 /* The first changes in the model folder, once everything has been checked: the log, then what
  * --clean and --resume do to the checkpoints that are there. */
 static AmprtStatus begin_files(AmprtSession *session, int unreadable, AmprtError *error) {
   const AmprtOptions *options = &session->options;
-  AmprtStatus status = open_log(session, error);
+  AmprtStatus status = session->rank ? AMPRT_OK : open_log(session, error);
   bool trains = !only_evaluates(options) && !*options->dump_step && !*options->reproduce;
-  if (status || !*session->dir.path || !trains)
+  if (status || session->rank || !*session->dir.path || !trains)
     return status;
   int log = session->log.json ? fileno(session->log.json) : -1;
   status = amprt_modeldir_begin(&session->dir, options->clean, log, error);
@@ -269,16 +356,24 @@ static AmprtStatus begin_files(AmprtSession *session, int unreadable, AmprtError
 static void announce(AmprtSession *session) {
   const AmprtProgram *program = session->program;
   AmprtText event = {0};
-  char runs_on[32];
+  char runs_on[96];
   if (program->device)
     snprintf(runs_on, sizeof runs_on, "%s", program->target);
   else
     snprintf(runs_on, sizeof runs_on, "%d threads", program->threads ? program->threads() : 1);
+  if (session->group) {
+    size_t n = strlen(runs_on);
+    const AmprtGroupInfo *info = amprt_group_info(session->group);
+    snprintf(runs_on + n, sizeof runs_on - n, " in each of %d processes", info->size);
+    n = strlen(runs_on);
+    if (info->machines > 1)
+      snprintf(runs_on + n, sizeof runs_on - n, " on %d machines", info->machines);
+  }
   if (!session->options.quiet)
     amprt_say(&session->log,
               "%s, %s, %" PRId64 " parameters, batch %" PRId64 ", %" PRId64 " %simages, %s",
               program->model, program->dtype, amprt_count_parameters(program),
-              amprt_step_examples(program), session->data.train.n,
+              amprt_step_examples(session), session->data.train.n,
               session->data.synthetic ? "synthetic " : "", runs_on);
   const AmprtDataset *train = &session->data.train;
   if (train->class_name && train->classes + session->data.first_label < program->n_classes)
@@ -286,15 +381,32 @@ static void announce(AmprtSession *session) {
               "note: the data has %" PRId64 " classes, the model %" PRId64
               ": labels are 0 to %" PRId64,
               train->classes, program->n_classes, train->classes - 1);
+  if (session->options.verbose && session->shards.n > 1)
+    amprt_say(&session->log,
+              "steps of %" PRId64 " shards of %" PRId64 " images, %" PRId64
+              " of them here: arena %.1f MiB, sums put aside %.1f MiB",
+              session->shards.n, program->batch_size, session->shards.local,
+              (double)session->machine.arena_bytes / (1 << 20),
+              (double)amprt_shards_room(&session->shards) / (1 << 20));
   if (session->options.verbose && program->describe)
     amprt_say(&session->log, "%s, %s", program->version, program->describe());
   amprt_event_begin(&event, "start");
   amprt_event_string(&event, "model", program->model);
   amprt_event_string(&event, "dtype", program->dtype);
   amprt_event_string(&event, "version", program->version);
-  amprt_event_integer(&event, "batch_size", amprt_step_examples(program));
+  amprt_event_integer(&event, "batch_size", amprt_step_examples(session) / session->shards.n);
   if (amprt_parts(program) > 1)
     amprt_event_integer(&event, "accumulate", amprt_parts(program));
+  if (session->group) {
+    const AmprtGroupInfo *info = amprt_group_info(session->group);
+    amprt_event_integer(&event, "ranks", info->size);
+    amprt_event_integer(&event, "machines", info->machines);
+    amprt_event_string(&event, "transport", info->transport);
+  }
+  if (session->shards.n > 1) {
+    amprt_event_integer(&event, "shards", session->shards.n);
+    amprt_event_integer(&event, "global_batch", amprt_step_examples(session));
+  }
   amprt_event_integer(&event, "parameters", amprt_count_parameters(program));
   amprt_event_string(&event, "dataset", session->data.name);
   amprt_event_string(&event, "data_dir", session->data.dir);
@@ -326,8 +438,22 @@ static AmprtStatus check_parts(const AmprtSession *session, AmprtError *error) {
                           flag, amprt_parts(session->program));
 }
 
+/* What cannot be done by several processes. */
+static AmprtStatus check_alone(const AmprtSession *session, AmprtError *error) {
+  bool tunes = *session->options.tune != '\0';
+  return session->size == 1 || !tunes
+             ? AMPRT_OK
+             : amprt_fail(error, AMPRT_USAGE, "--tune: start one process alone");
+}
+
 static AmprtStatus run(AmprtSession *session, int *stopped, AmprtError *error) {
-  AmprtStatus fits = check_parts(session, error);
+  AmprtStatus fits = amprt_ranks_open(session, error);
+  if (fits)
+    return fits;
+  fits = check_parts(session, error);
+  if (!fits)
+    fits = check_alone(session, error);
+  fits = amprt_ranks_agree(session, fits, error);
   if (fits)
     return fits;
   if (!session->options.quiet)
@@ -337,25 +463,30 @@ static AmprtStatus run(AmprtSession *session, int *stopped, AmprtError *error) {
   int unreadable = 0;
   AmprtStatus status = session_open(session, &unreadable, error);
   if (!status)
-    status = begin_files(session, unreadable, error);
+    status = amprt_ranks_agree(session, begin_files(session, unreadable, error), error);
   if (status)
     return status;
   if (*session->options.reproduce)
     return amprt_reproduce(session, session->options.reproduce, error);
   if (*session->options.dump_step)
     return amprt_dump_step(session, session->options.dump_step, NULL, error);
-  status = amprt_report_open(session, error);
+  status = session->rank ? AMPRT_OK : amprt_report_open(session, error);
+  status = amprt_ranks_agree(session, status, error);
   if (status)
     return status;
   announce(session);
   amprt_stop_listen();
   if (only_evaluates(&session->options)) {
+    session->log.silent = false;
     status = evaluate_only(session, error);
-    *stopped = amprt_stop_signal();
+    if (!status)
+      status = amprt_ranks_stopped(session, error);
   } else {
     amprt_warn_of_lag(session);
-    status = amprt_train(session, stopped, error);
+    session->log.silent = false;
+    status = amprt_train(session, error);
   }
+  *stopped = session->stopped;
   amprt_stop_forget();
   return status;
 }
@@ -366,7 +497,14 @@ static void say_goodbye(AmprtSession *session, int stopped) {
               amprt_stop_name(stopped), session->progress.step);
   else if (stopped)
     amprt_say(&session->log, "stopped by %s", amprt_stop_name(stopped));
-  amprt_profile_print(&session->machine, session->log.out);
+  if (!session->rank)
+    amprt_profile_print(&session->machine, session->log.out);
+}
+
+static void print_error(int rank, const char *name, const AmprtError *error) {
+  if (rank)
+    amprt_print(stderr, "rank %d: ", rank);
+  amprt_print(stderr, "%s: error: %s\n", name, error->text);
 }
 
 int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const char *name) {
@@ -381,6 +519,8 @@ int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const ch
     session->options = *options;
     session->began = amprt_wall_seconds();
     session->dir.lock = -1;
+    session->shards = (AmprtShards){.n = 1, .local = 1};
+    session->size = 1;
     amprt_log_begin(&session->log, options->quiet, options->verbose,
                     !strcmp(options->log_file, "-"));
     status = run(session, &stopped, &error);
@@ -388,14 +528,18 @@ int amprt_run(const AmprtProgram *program, const AmprtOptions *options, const ch
       say_goodbye(session, stopped);
     amprt_report_close(session, status, stopped);
     amprt_log_close(&session->log);
+    if (status && *error.text)
+      print_error(session->rank, name, &error);
+    amprt_shards_close(&session->shards);
     amprt_machine_close(&session->machine);
     amprt_modeldir_close(&session->dir);
     amprt_made_close(&session->made);
     amprt_data_close(&session->data);
+    amprt_ranks_close(session, status && !session->agreed);
+  } else {
+    print_error(0, name, &error);
   }
   free(session);
-  if (status)
-    amprt_print(stderr, "%s: error: %s\n", name, error.text);
   sigaction(SIGPIPE, &before, NULL);
   return status ? (int)status : stopped ? 128 + stopped : 0;
 }

@@ -2,6 +2,8 @@
 
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/parallel/launch.h"
+#include "runtime/parallel/processes.h"
 
 #include <string.h>
 
@@ -81,8 +83,16 @@ static AmprtStatus fail_all(const Choice *choice, AmprtError *error) {
   return status;
 }
 
-static AmprtStatus run(const AmprtPart *part, int n_parts, const AmprtOptions *options,
-                       const char *name, bool told, int *exit_status, AmprtError *error) {
+/* The rank that a launcher has given to this process; 0: it is alone. */
+static int launched_rank(void) {
+  AmprtLaunch launch;
+  AmprtError later; /* amprt_group_open reports it */
+  return !amprt_launch_read(&launch, &later) && launch.launcher ? launch.rank : 0;
+}
+
+static AmprtStatus run(const AmprtPart *part, int n_parts, AmprtOptions *options, int argc,
+                       char **argv, const char *name, bool told, int *exit_status,
+                       AmprtError *error) {
   const AmprtPart *end = part + n_parts, *first = next_named(part, end, options->device);
   Choice choice = {0};
   AmprtStatus status = AMPRT_OK;
@@ -92,12 +102,15 @@ static AmprtStatus run(const AmprtPart *part, int n_parts, const AmprtOptions *o
   status = amprt_info(first->program, part, n_parts, options, name, &asked, error);
   if (asked && !told && !status)
     status = amprt_fail(error, AMPRT_ENV, "standard output is closed");
-  if (asked)
+  bool ran = false;
+  if (!asked)
+    status = amprt_processes_run(options, part, n_parts, argc, argv, &ran, exit_status, error);
+  if (asked || ran || status)
     return status;
   choose(&choice, part, end, options->device);
   if (!choice.part)
     status = fail_all(&choice, error);
-  else if ((n_parts > 1 || choice.part->program->device) && !options->quiet)
+  else if ((n_parts > 1 || choice.part->program->device) && !options->quiet && !launched_rank())
     tell(&choice, name);
   if (choice.part)
     *exit_status = amprt_run(choice.part->program, options, name);
@@ -114,8 +127,11 @@ int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
   bool told = amprt_log_standard_files();
   AmprtStatus status = amprt_options_parse(&options, part->program, argc, argv, &error);
   if (!status)
-    status = run(part, n_parts, &options, name, told, &exit_status, &error);
-  if (status)
+    status = run(part, n_parts, &options, argc, argv, name, told, &exit_status, &error);
+  int rank = launched_rank();
+  if (status && rank && status != AMPRT_USAGE)
+    amprt_print(stderr, "rank %d: ", rank);
+  if (status && !(rank && status == AMPRT_USAGE)) /* all processes have the same flags */
     amprt_print(stderr, "%s: error: %s\n", name, error.text);
   amprt_options_free(&options);
   return status ? (int)status : exit_status;

@@ -9,7 +9,7 @@
 
 static const struct {
   const char *name;
-  bool variable; /* false: an output of graph 0 */
+  bool variable; /* false: an output of the graph that trains */
   size_t field;
   double otherwise;
 } rows[] = {
@@ -19,6 +19,7 @@ static const struct {
     {amprt_name_gradient_norm, false, offsetof(AmprtResult, gradient_norm), (double)NAN},
     {amprt_name_l2_loss, false, offsetof(AmprtResult, l2_loss), (double)NAN},
     {amprt_name_finite, false, offsetof(AmprtResult, finite), 1},
+    {amprt_name_stop_votes, false, offsetof(AmprtResult, stop_votes), 0},
     {amprt_name_loss_scale, true, offsetof(AmprtResult, loss_scale), 0},
     {amprt_name_global_step, true, offsetof(AmprtResult, step), -1},
 };
@@ -31,10 +32,10 @@ typedef struct Place { /* where a scalar lies */
 } Place;
 
 /* Returns false if the program does not have this scalar. */
-static bool find_place(const AmprtProgram *program, int row, Place *place) {
-  const AmprtGraph *graph = &program->graph[0];
+static bool find_place(const AmprtMachine *machine, int row, Place *place) {
+  const AmprtGraph *graph = machine->train;
   const AmprtPort *port = amprt_port_find(graph->output, graph->n_outputs, rows[row].name);
-  const AmprtVariable *variable = amprt_variable_find(program, rows[row].name);
+  const AmprtVariable *variable = amprt_variable_find(machine->program, rows[row].name);
   if (rows[row].variable && variable)
     *place = (Place){AMPRT_STATE, (AmprtDType)variable->dtype, variable->at};
   else if (!rows[row].variable && port)
@@ -52,7 +53,7 @@ void amprt_result_read(const AmprtMachine *machine, AmprtResult *result) {
   Place place;
   for (int i = 0; i < N_ROWS; i++)
     set_row(result, i,
-            find_place(machine->program, i, &place)
+            find_place(machine, i, &place)
                 ? amprt_scalar(place.dtype, amprt_machine_pull(machine, place.block, place.at,
                                                                amprt_dtype_size(place.dtype)))
                 : rows[i].otherwise);
@@ -65,12 +66,13 @@ void amprt_result_watch(const AmprtMachine *machine) {
   int n = 0;
   Place place;
   for (int i = 0; i < N_ROWS; i++)
-    if (find_place(machine->program, i, &place)) {
+    if (find_place(machine, i, &place)) {
       block[n] = place.block;
       at[n] = place.at;
       bytes[n++] = (uint32_t)amprt_dtype_size(place.dtype);
     }
-  machine->program->device->watch(block, at, bytes, n);
+  machine->program->device->watch((int)(machine->train - machine->program->graph), block, at, bytes,
+                                  n);
 }
 
 void amprt_result_collect(const AmprtMachine *machine, AmprtResult *result) {
@@ -80,6 +82,6 @@ void amprt_result_collect(const AmprtMachine *machine, AmprtResult *result) {
   machine->program->device->collect(kept);
   for (int i = 0; i < N_ROWS; i++)
     set_row(result, i,
-            find_place(machine->program, i, &place) ? amprt_scalar(place.dtype, kept[n++])
-                                                    : rows[i].otherwise);
+            find_place(machine, i, &place) ? amprt_scalar(place.dtype, kept[n++])
+                                           : rows[i].otherwise);
 }

@@ -8,6 +8,7 @@
 typedef struct AmprtResult {
   double loss, accuracy, learning_rate, gradient_norm, l2_loss; /* NaN: the program has none */
   double finite;                                                /* 0: the step was skipped */
+  double stop_votes;       /* above 0: a process wants to stop; train_dp alone */
   double loss_scale, step; /* after the step; 0 and -1: the program has none */
 } AmprtResult;
 

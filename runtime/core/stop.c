@@ -14,14 +14,21 @@ static const struct {
 enum { N_WATCHED = sizeof watched / sizeof *watched };
 static struct sigaction before[N_WATCHED];
 
+/* Handlers run on a stack of their own. In oneDNN's sgemm the stack pointer points to a block of
+ * the heap for a while: what the kernel pushes for a handler would destroy the block below. */
+static _Alignas(16) unsigned char stack[1 << 16];
+static stack_t stack_before;
+
 static void note(int signal) {
   came = signal;
 }
 
 void amprt_stop_listen(void) {
   came = 0;
+  if (!sigaltstack(NULL, &stack_before) && stack_before.ss_flags & SS_DISABLE)
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
   for (int i = 0; i < N_WATCHED; i++) {
-    struct sigaction action = {.sa_handler = note, .sa_flags = watched[i].flags};
+    struct sigaction action = {.sa_handler = note, .sa_flags = watched[i].flags | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     sigaction(watched[i].signal, NULL, &before[i]);
     if (before[i].sa_handler != SIG_IGN)
@@ -43,4 +50,6 @@ const char *amprt_stop_name(int signal) {
 void amprt_stop_forget(void) {
   for (int i = 0; i < N_WATCHED; i++)
     sigaction(watched[i].signal, &before[i], NULL);
+  if (stack_before.ss_flags & SS_DISABLE)
+    sigaltstack(&stack_before, NULL);
 }

@@ -4,18 +4,22 @@
 #include "runtime/base/convert.h"
 #include "runtime/base/names.h"
 #include "runtime/core/progress.h"
+#include "runtime/core/ranks.h"
 #include "runtime/core/stop.h"
 #include "runtime/report/report.h"
 #include "runtime/watch/watch.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Sums since the last line of the log, of which it gives the means. */
 typedef struct Window {
   double loss, accuracy, l2_loss, seconds_at_start;
   double waited_at_start; /* seconds of waiting for data before this window */
+  double sums_at_start;   /* seconds of waiting for sums, likewise */
+  double trained_at_start;
   int64_t steps, skipped;
 } Window;
 
@@ -29,7 +33,14 @@ typedef struct Loop {
   /* of this run; those in a row that were skipped or had no finite loss */
   int64_t steps, bad_steps;
   bool alone; /* the step that runs must end before another one begins */
+  /* With other processes: `steps` after which all of them stop, as one of them voted for it. */
+  int64_t last_step;
+  int slow; /* reports in a row of which one process was much slower than the others */
 } Loop;
+
+int64_t amprt_step_examples(const AmprtSession *session) {
+  return session->shards.n * amprt_parts(session->program) * session->program->batch_size;
+}
 
 AmprtStatus amprt_schedule_for(AmprtSession *session, AmprtError *error) {
   const AmprtGraph *graph = &session->program->graph[0];
@@ -39,7 +50,7 @@ AmprtStatus amprt_schedule_for(AmprtSession *session, AmprtError *error) {
     return amprt_fail(error, AMPRT_ENV,
                       "the program's schedule has %" PRId64 " entries, room is for %d", n,
                       AMPRT_SCHEDULE);
-  int64_t examples = amprt_step_examples(session->program);
+  int64_t examples = amprt_step_examples(session);
   session->epoch = session->data.train.n;
   if (session->options.drop_remainder)
     session->epoch -= session->epoch % examples;
@@ -84,8 +95,12 @@ AmprtStatus amprt_train_feed(AmprtSession *session, const char *purpose, uint64_
                         .pixels = pixels,
                         .log = &session->log};
   if (!strcmp(purpose, "train")) {
-    plan.stopped = amprt_stop_signal; /* a signal must not stop the feed of @stats halfway */
+    /* A signal must not stop the feed of @stats halfway, nor this one while others go on. */
+    plan.stopped = session->group ? NULL : amprt_stop_signal;
     plan.mix = (AmprtMixSpec){options->mixup, options->cutmix};
+    plan.row = session->shards.local;
+    plan.stride = session->shards.n;
+    plan.position += (uint64_t)(session->shards.first * program->batch_size);
   }
   AmprtStatus status = check_mix(program, &plan.mix, error);
   if (!status)
@@ -104,8 +119,9 @@ static bool may_begin(const Loop *loop, uint64_t end) {
   const AmprtSession *session = loop->session;
   const AmprtOptions *options = &session->options;
   int64_t running = loop->watch.running, every = options->checkpoint_every;
-  uint64_t taken = (uint64_t)(running * amprt_step_examples(session->program));
-  if (amprt_stop_signal() || running == AMPRT_AHEAD || (loop->alone && running) ||
+  uint64_t taken = (uint64_t)(running * amprt_step_examples(session));
+  bool stops = session->group ? loop->steps + running >= loop->last_step : amprt_stop_signal();
+  if (stops || running == AMPRT_AHEAD || (loop->alone && running) ||
       session->progress.examples + taken >= end)
     return false;
   if (options->max_train_steps && session->progress.step + running >= options->max_train_steps)
@@ -116,7 +132,7 @@ static bool may_begin(const Loop *loop, uint64_t end) {
 /* How many steps this run still has to do. */
 static double steps_left(const AmprtSession *session) {
   const AmprtOptions *options = &session->options;
-  double batch = (double)amprt_step_examples(session->program);
+  double batch = (double)amprt_step_examples(session);
   double left = ceil(options->train_epochs * (double)session->epoch / batch) -
                 (double)session->progress.examples / batch;
   double bound = (double)(options->max_train_steps - session->progress.step);
@@ -153,7 +169,61 @@ static void show_progress(Loop *loop, double rate, double span, bool keep) {
   amprt_log_progress(log, text, keep);
 }
 
-static void log_window(Loop *loop, double rate, double span) {
+/* What a process tells of its time since the last line of the log. */
+typedef struct Times {
+  double computed, exposed; /* seconds of training without waiting for sums; the share of waiting */
+} Times;
+
+/* What is logged of all of them. */
+typedef struct Spread {
+  double exposed; /* mean */
+  int slowest;    /* the rank that computed longest */
+  double excess;  /* by how much: its time / the median - 1 */
+} Spread;
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static AmprtStatus gather_times(Loop *loop, Spread *spread, AmprtError *error) {
+  AmprtSession *session = loop->session;
+  size_t n = (size_t)session->size;
+  double trained = loop->seconds - loop->window.trained_at_start;
+  double waited = amprt_group_waited(session->group) - loop->window.sums_at_start;
+  Times mine = {trained - waited, trained > 0 ? waited / trained : 0};
+  Times *all = calloc(n, sizeof *all);
+  double *order = calloc(n, sizeof *order);
+  *spread = (Spread){0};
+  AmprtStatus status = all && order
+                           ? amprt_group_gather(session->group, &mine, all, sizeof mine, error)
+                           : amprt_fail_memory(error, n * sizeof *all, "the times of processes");
+  for (int r = 0; r < session->size && !status; r++) {
+    order[r] = all[r].computed;
+    spread->exposed += all[r].exposed / session->size;
+    spread->slowest = all[r].computed > all[spread->slowest].computed ? r : spread->slowest;
+  }
+  if (!status) {
+    qsort(order, n, sizeof *order, by_size);
+    double median = (order[(n - 1) / 2] + order[n / 2]) / 2;
+    spread->excess = median > 0 ? order[n - 1] / median - 1 : 0;
+  }
+  free(all);
+  free(order);
+  return status;
+}
+
+/* Warns once a process has been much slower than the others in three reports in a row. */
+static void warn_of_slowest(Loop *loop, const Spread *spread) {
+  loop->slow = spread->excess > .15 ? loop->slow + 1 : 0;
+  if (loop->slow == 3 && !loop->session->rank)
+    amprt_warn(&loop->session->log,
+               "rank %d takes %.0f %% longer than the median of the processes for a step; all wait "
+               "for it",
+               spread->slowest, 100 * spread->excess);
+}
+
+static void log_window(Loop *loop, double rate, double span, const Spread *spread) {
   AmprtSession *session = loop->session;
   const Window *window = &loop->window;
   AmprtText event = {0};
@@ -177,47 +247,67 @@ static void log_window(Loop *loop, double rate, double span) {
   amprt_event_integer(&event, "skipped_steps", window->skipped);
   amprt_event_number(&event, "images_per_second", rate);
   amprt_event_number(&event, "waiting_for_data", waiting(loop, span));
+  if (session->group) {
+    amprt_event_number(&event, "comm_exposed", spread->exposed);
+    amprt_event_integer(&event, "slowest_rank", spread->slowest);
+    amprt_event_number(&event, "slowest_excess", spread->excess);
+  }
   amprt_event_end(&event, &session->log);
 }
 
-/* Shows the progress line. With `whole` also writes a line of the log and begins a new window; with
- * `last` the progress line stays on the terminal. */
-static void report(Loop *loop, bool whole, bool last) {
+static Window begin_window(const Loop *loop) {
+  const AmprtSession *session = loop->session;
+  return (Window){.seconds_at_start = amprt_seconds(),
+                  .waited_at_start = amprt_feed_waited(loop->feed),
+                  .sums_at_start = session->group ? amprt_group_waited(session->group) : 0,
+                  .trained_at_start = loop->seconds};
+}
+
+/* Shows the progress line. With `whole` also writes a line of the log and begins a new window,
+ * which all processes do together; with `last` the progress line stays on the terminal. */
+static AmprtStatus report(Loop *loop, bool whole, bool last, AmprtError *error) {
   double now = amprt_seconds(), span = now - loop->window.seconds_at_start;
-  double rate = (double)(loop->window.steps * amprt_step_examples(loop->session->program)) / span;
+  double rate = (double)(loop->window.steps * amprt_step_examples(loop->session)) / span;
+  Spread spread = {0};
   if (!loop->window.steps)
-    return;
+    return AMPRT_OK;
   if (whole || (loop->session->log.terminal && now - loop->shown > .2)) {
     show_progress(loop, rate, span, last);
     loop->shown = now;
   }
   if (!whole)
-    return;
-  log_window(loop, rate, span);
-  loop->window =
-      (Window){.seconds_at_start = now, .waited_at_start = amprt_feed_waited(loop->feed)};
+    return AMPRT_OK;
+  AmprtStatus status = loop->session->group ? gather_times(loop, &spread, error) : AMPRT_OK;
+  if (status)
+    return status;
+  warn_of_slowest(loop, &spread);
+  log_window(loop, rate, span, &spread);
+  loop->window = begin_window(loop);
+  return AMPRT_OK;
 }
 
 /* The number of the next step's batch, counted from the start of the stream. */
 static int64_t next_number(const Loop *loop) {
   const AmprtSession *session = loop->session;
-  return (int64_t)(session->progress.examples / (uint64_t)amprt_step_examples(session->program)) +
+  return (int64_t)(session->progress.examples / (uint64_t)amprt_step_examples(session)) +
          loop->watch.running;
 }
 
-/* With --accumulate: runs @accumulate on all batches of the next step but the last. *whole: the
- * stream had that many. */
+/* Runs all batches of the next step but the last: with --accumulate by @accumulate, with several
+ * shards in this process as watch.h has it. *whole: the stream had that many. */
 static AmprtStatus run_parts(Loop *loop, bool *whole, AmprtError *error) {
   AmprtSession *session = loop->session;
   const AmprtGraph *graph = amprt_graph_find(session->program, "accumulate");
-  int64_t before_last = amprt_parts(session->program) - 1;
+  int64_t before_last = amprt_parts(session->program) * session->shards.local - 1;
   AmprtStatus status = AMPRT_OK;
   *whole = true;
   for (int64_t i = 0; i < before_last && *whole && !status; i++) {
     AmprtInputs inputs = {.schedule = session->schedule, .first_part = i == 0};
     status = amprt_feed_next(loop->feed, &inputs.batch, error);
     *whole = inputs.batch != NULL;
-    if (!status && *whole)
+    if (!status && *whole && session->shards.n > 1)
+      amprt_watch_shard(&loop->watch, i, inputs.batch);
+    else if (!status && *whole)
       amprt_machine_run(&session->machine, graph, &inputs);
   }
   return status;
@@ -251,7 +341,7 @@ static void count_step(Loop *loop) {
   AmprtSession *session = loop->session;
   const AmprtWatch *watch = &loop->watch;
   int64_t step = (int64_t)watch->result.step;
-  session->progress.examples += (uint64_t)amprt_step_examples(session->program);
+  session->progress.examples += (uint64_t)amprt_step_examples(session);
   session->progress.step = step >= 0 ? step : session->progress.step + 1;
   loop->window.loss += watch->result.loss;
   loop->window.accuracy += watch->result.accuracy;
@@ -260,6 +350,9 @@ static void count_step(Loop *loop) {
   loop->window.skipped += watch->skipped;
   loop->bad_steps = watch->bad ? loop->bad_steps + 1 : 0;
   loop->steps++;
+  /* No process has started more than this many steps, whatever each saw of the votes before. */
+  if (watch->result.stop_votes > 0 && loop->last_step == INT64_MAX)
+    loop->last_step = loop->steps + (watch->ahead ? AMPRT_AHEAD - 1 : 0);
   amprt_report_step(session->report, &watch->result, loop->seconds);
 }
 
@@ -347,15 +440,10 @@ static bool ends_stuck(const Loop *loop) {
          !(watch->result.loss_scale < watch->loss_scale);
 }
 
-/* Saves a checkpoint if there is a model folder. Fails if the state is not finite. */
-static AmprtStatus save(const Loop *loop, AmprtError *error) {
-  AmprtSession *session = loop->session;
+static AmprtStatus write_checkpoint(AmprtSession *session, AmprtError *error) {
   char path[AMPRT_PATH];
   AmprtText event = {0};
-  AmprtStatus status = check_state(loop, error);
-  if (status || !*session->dir.path)
-    return status;
-  status = amprt_modeldir_ckpt(&session->dir, session->progress.step, path, error);
+  AmprtStatus status = amprt_modeldir_ckpt(&session->dir, session->progress.step, path, error);
   if (!status)
     status =
         amprt_ckpt_save(path, &session->machine, &session->progress, &session->made, NULL, error);
@@ -371,13 +459,30 @@ static AmprtStatus save(const Loop *loop, AmprtError *error) {
   return AMPRT_OK;
 }
 
+/* Saves a checkpoint if there is a model folder. Fails if the state is not finite. Rank 0 writes,
+ * and the others go on once it is there. */
+static AmprtStatus save(const Loop *loop, AmprtError *error) {
+  AmprtSession *session = loop->session;
+  AmprtStatus status = amprt_ranks_agree(session, check_state(loop, error), error);
+  if (!status)
+    status = amprt_ranks_compare(session, error);
+  if (status || !*session->dir.path)
+    return status;
+  status = session->rank ? AMPRT_OK : write_checkpoint(session, error);
+  return amprt_ranks_agree(session, status, error);
+}
+
 /* After each step: fails if training is stuck, prints a line or saves a checkpoint when one is
  * due. */
 static AmprtStatus follow_up(Loop *loop, uint64_t end, AmprtError *error) {
   AmprtSession *session = loop->session;
   const AmprtOptions *options = &session->options;
-  AmprtStatus status = is_stuck(loop) ? fail_stuck(loop, error) : AMPRT_OK;
-  report(loop, loop->window.steps == options->log_every, false);
+  AmprtError ignored;
+  bool stuck = is_stuck(loop);
+  AmprtStatus status =
+      report(loop, loop->window.steps == options->log_every, false, stuck ? &ignored : error);
+  if (stuck) /* in all processes alike */
+    return amprt_ranks_agree(session, fail_stuck(loop, error), error);
   bool more = session->progress.examples < end && !at_last_step(session);
   bool due = options->checkpoint_every && loop->steps % options->checkpoint_every == 0;
   return !status && more && due ? save(loop, error) : status;
@@ -386,8 +491,8 @@ static AmprtStatus follow_up(Loop *loop, uint64_t end, AmprtError *error) {
 /* Trains until the stream has reached `end`, or a signal, a bound or an error ends the training. */
 static AmprtStatus train_until(Loop *loop, uint64_t end, AmprtError *error) {
   AmprtStatus status = AMPRT_OK;
-  loop->window = (Window){.seconds_at_start = amprt_seconds(),
-                          .waited_at_start = amprt_feed_waited(loop->feed)};
+  AmprtError later = {0};
+  loop->window = begin_window(loop);
   for (bool begin, ended; !status;) {
     begin = may_begin(loop, end);
     if (!begin && !loop->watch.running)
@@ -398,8 +503,12 @@ static AmprtStatus train_until(Loop *loop, uint64_t end, AmprtError *error) {
       status = follow_up(loop, end, error);
     }
   }
-  report(loop, true, true);
-  return status;
+  if (status && loop->session->group) /* nobody else may be there to report with */
+    return status;
+  AmprtStatus reported = report(loop, true, true, &later);
+  if (!status && reported)
+    *error = later;
+  return status ? status : reported;
 }
 
 /* One cycle of training and evaluation; `last`: the last one of the schedule. *done: this run ends
@@ -413,16 +522,20 @@ static AmprtStatus run_cycle(Loop *loop, uint64_t end, bool last, bool *done, Am
   bool whole = session->progress.examples >= end || at_last_step(session);
   bool ends = trained && ((whole && last) || at_last_step(session));
   if (!status && ends)
-    status = check_loss(loop, error);
+    status = amprt_ranks_agree(session, check_loss(loop, error), error);
   if (!status && whole)
     status = amprt_recompute_stats(session, error);
   if (!status && trained)
     status = save(loop, error);
   if (!status && ends && ends_stuck(loop))
-    status = fail_stuck(loop, error);
-  if (!status && whole && !session->options.skip_eval && !amprt_stop_signal())
+    status = amprt_ranks_agree(session, fail_stuck(loop, error), error);
+  if (!status)
+    status = amprt_ranks_stopped(session, error);
+  if (!status && whole && !session->options.skip_eval && !session->stopped)
     status = amprt_evaluate(session, &score, error);
-  *done = status || amprt_stop_signal() || at_last_step(session) ||
+  if (!status)
+    status = amprt_ranks_stopped(session, error);
+  *done = status || session->stopped || at_last_step(session) ||
           (whole && amprt_past_stop_threshold(session->options.stop_threshold, score.accuracy));
   return status;
 }
@@ -438,19 +551,20 @@ static void say_waited(const Loop *loop) {
     amprt_say(&loop->session->log, "%" PRId64 " examples could not be read", bad);
 }
 
-AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error) {
-  Loop loop = {.session = session, .graph = &session->program->graph[0]};
+AmprtStatus amprt_train(AmprtSession *session, AmprtError *error) {
+  Loop loop = {.session = session, .graph = session->machine.train, .last_step = INT64_MAX};
   int64_t cycles = amprt_schedule_cycles(&session->options);
   AmprtStatus status = amprt_watch_open(&loop.watch, session, error);
   bool pixels = loop.watch.ahead && amprt_machine_takes_pixels(&session->machine);
   if (!status)
     status =
         amprt_train_feed(session, "train", session->progress.examples, pixels, &loop.feed, error);
+  status = amprt_ranks_agree(session, status, error);
   bool done = status != AMPRT_OK;
   for (int64_t i = 0; i < cycles && !done; i++) {
-    AmprtCycle cycle = amprt_schedule_cycle(&session->options, i, session->epoch,
-                                            amprt_step_examples(session->program));
-    uint64_t end = cycle.batches * (uint64_t)amprt_step_examples(session->program);
+    AmprtCycle cycle =
+        amprt_schedule_cycle(&session->options, i, session->epoch, amprt_step_examples(session));
+    uint64_t end = cycle.batches * (uint64_t)amprt_step_examples(session);
     /* A checkpoint is saved before the evaluation, so a resumed run repeats that evaluation, and
      * stops after it if the first run would have. */
     if (session->progress.examples > end && i + 1 < cycles)
@@ -463,6 +577,5 @@ AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error) 
     say_waited(&loop);
   amprt_feed_close(loop.feed);
   amprt_watch_close(&loop.watch);
-  *stopped = amprt_stop_signal();
-  return status;
+  return status ? status : amprt_ranks_stopped(session, error);
 }

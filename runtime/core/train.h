@@ -4,6 +4,8 @@
 
 #include "runtime/base/log.h"
 #include "runtime/core/schedule.h"
+#include "runtime/core/shards.h"
+#include "runtime/parallel/group.h"
 #include "runtime/state/ckpt.h"
 #include "runtime/state/modeldir.h"
 
@@ -13,6 +15,13 @@ typedef struct AmprtSession {
   const AmprtProgram *program;
   AmprtOptions options;
   AmprtMachine machine;
+  AmprtShards shards;
+  AmprtGroup *group; /* those that train together (ranks.h); NULL: this process is alone */
+  int rank, size;    /* of this process in it; 0 and 1: it is alone */
+  bool agreed;       /* the error of this run is known to all of them */
+  int stopped;       /* the signal for which all of them stop, or 0 */
+  AmprtRanks others; /* what the device knows of them */
+  unsigned char id[AMPRT_ID_BYTES];
   AmprtData data;
   AmprtModelDir dir;
   AmprtLog log;
@@ -30,11 +39,15 @@ typedef struct AmprtScore {
   int64_t examples;
 } AmprtScore;
 
-/* train.c: the training. *stopped: the signal that ended it, or 0. */
-AmprtStatus amprt_train(AmprtSession *session, int *stopped, AmprtError *error);
+/* Examples of a step, all shards and parts counted: what the recipe calls the batch. */
+int64_t amprt_step_examples(const AmprtSession *session);
+
+/* train.c: the training. Sets session->stopped. */
+AmprtStatus amprt_train(AmprtSession *session, AmprtError *error);
 /* Sets session->epoch and session->schedule. */
 AmprtStatus amprt_schedule_for(AmprtSession *session, AmprtError *error);
-/* `pixels`: AmprtFeedPlan.pixels */
+/* The stream of training batches from `position` on: for purpose "train" those of this process's
+ * shards, else all. `pixels`: AmprtFeedPlan.pixels */
 AmprtStatus amprt_train_feed(AmprtSession *session, const char *purpose, uint64_t position,
                              bool pixels, AmprtFeed **feed, AmprtError *error);
 

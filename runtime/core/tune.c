@@ -25,7 +25,8 @@ AmprtStatus amprt_tune(AmprtSession *session, const char *path, AmprtError *erro
   /* fails now if the file cannot be written, and not after minutes of timing */
   AmprtStatus status = write_text(path, NULL, error);
   if (!status)
-    status = amprt_machine_open(&session->machine, session->program, &session->options, error);
+    status = amprt_machine_open(&session->machine, session->program, &session->options,
+                                &(AmprtMachinePlan){0}, error);
   if (status)
     return status;
   char *text = device->tune(session->options.quiet);

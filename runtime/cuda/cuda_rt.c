@@ -7,22 +7,27 @@
 static cudaStream_t stream;
 
 static int device_open(const AmprtProgram *program, uint64_t state_bytes, uint64_t arena_bytes,
-                       int strict) {
+                       int strict, const AmprtRanks *ranks) {
   (void)program, (void)state_bytes, (void)arena_bytes; /* cuda_fits was given the program */
   cuda_rt_forgive();
   if (!cuda_rt_found.image)
     return cuda_rt_fail("no GPU was found for this program");
-  CUDA(cudaSetDevice, 0);
-  if (cuda_rt_memory_open() || CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking) ||
-      cuda_rt_plans_open(stream, strict) || cuda_rt_products_open() || cuda_rt_launches_open())
+  if (ranks && cuda_rt_choose_device(ranks))
+    return -1;
+  CUDA(cudaSetDevice, cuda_rt_found.index);
+  if (cuda_rt_memory_open(ranks) ||
+      CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking) ||
+      cuda_rt_plans_open(stream, strict) || cuda_rt_products_open() || cuda_rt_launches_open() ||
+      (ranks && cuda_rt_ranks_open(ranks)))
     return -1;
   return cuda_rt_steps_open(stream);
 }
 
 static void device_close(void) {
   if (stream)
-    cudaStreamSynchronize(stream);
+    cuda_rt_ranks_end(stream);
   cuda_rt_steps_close();
+  cuda_rt_ranks_close();
   cuda_rt_launches_close();
   cuda_rt_products_close();
   cuda_rt_plans_close();
@@ -37,22 +42,15 @@ static unsigned char *device_at(AmprtBlock block, uint64_t at) {
 }
 
 static int device_write(AmprtBlock block, uint64_t at, const void *from, uint64_t bytes) {
+  cuda_rt_wait_stream(stream); /* a copy of memory that is not pinned can block */
   CUDA(cudaMemcpyAsync, device_at(block, at), from, bytes, cudaMemcpyHostToDevice, stream);
-  return CUDA(cudaStreamSynchronize, stream);
+  return cuda_rt_wait_stream(stream);
 }
 
 static int device_read(AmprtBlock block, uint64_t at, void *to, uint64_t bytes) {
+  cuda_rt_wait_stream(stream); /* a copy of memory that is not pinned can block */
   CUDA(cudaMemcpyAsync, to, device_at(block, at), bytes, cudaMemcpyDeviceToHost, stream);
-  return CUDA(cudaStreamSynchronize, stream);
-}
-
-/* The first launch that belongs to kernel `kernel` or to a later one. */
-static int launch_of(int graph, int kernel) {
-  const CudaGraph *g = &cuda_rt_found.part->graph[graph];
-  int i = 0;
-  while (i < g->n_launches && g->launch[i].kernel < kernel)
-    i++;
-  return i;
+  return cuda_rt_wait_stream(stream);
 }
 
 /* Runs the kernels one by one. Adds to seconds[i] the time of kernel first + i, from an event in
@@ -67,9 +65,9 @@ static int time_kernels(int graph, int first, int past, double *seconds) {
     CUDA(cudaEventCreateWithFlags, &event[i], cudaEventDefault);
     CUDA(cudaEventRecord, event[i], stream);
     if (kernel < past)
-      cuda_rt_launch(graph, launch_of(graph, kernel), launch_of(graph, kernel + 1), stream);
+      cuda_rt_run_kernels(graph, kernel, kernel + 1, stream);
   }
-  CUDA(cudaStreamSynchronize, stream);
+  cuda_rt_wait_stream(stream);
   for (size_t i = 0; i + 1 < n; i++) {
     float ms = 0;
     CUDA(cudaEventElapsedTime, &ms, event[i], event[i + 1]);
@@ -85,8 +83,8 @@ static int time_kernels(int graph, int first, int past, double *seconds) {
 static int device_kernels(int graph, int first, int past, double *seconds) {
   if (seconds && past > first)
     return time_kernels(graph, first, past, seconds);
-  cuda_rt_launch(graph, launch_of(graph, first), launch_of(graph, past), stream);
-  return CUDA(cudaStreamSynchronize, stream);
+  cuda_rt_run_kernels(graph, first, past, stream);
+  return cuda_rt_wait_stream(stream);
 }
 
 static char *device_tune(int quiet) {
@@ -94,6 +92,7 @@ static char *device_tune(int quiet) {
 }
 
 const AmprtDevice cuda_device = {
+    .make_id = cuda_rt_make_id,
     .open = device_open,
     .close = device_close,
     .write = device_write,

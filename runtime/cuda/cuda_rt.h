@@ -74,6 +74,9 @@ typedef struct CudaGraph { /* what AmprtGraph of the same index is to the host *
   /* Converts images that arrive as bytes, for the port with .pixels; NULL if there is none. Its
    * args are an AmpPixels (codegen/text/common/args.h), whose pointers are set for each run. */
   const CudaLaunch *pixels;
+  /* Adds up a bucket that the ranks have sent each other; NULL in a graph without buckets. Its args
+   * are an AmpTree, set for each bucket as is its grid. */
+  const CudaLaunch *ranks;
 } CudaGraph;
 
 typedef struct CudaImage { /* the generated kernels, for one architecture */

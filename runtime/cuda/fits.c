@@ -2,6 +2,7 @@
 #include "runtime/cuda/inner.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 CudaFound cuda_rt_found;
 
@@ -22,7 +23,7 @@ static int refuse_device(char *why, size_t size) {
   int n = 0;
   cudaError_t status = cudaGetDeviceCount(&n);
   if (status == cudaSuccess && n)
-    status = cudaGetDeviceProperties(&properties, 0);
+    status = cudaGetDeviceProperties(&properties, cuda_rt_found.index);
   else if (status == cudaSuccess)
     status = cudaErrorNoDevice;
   if (status != cudaSuccess)
@@ -77,7 +78,7 @@ static int refuse_cublaslt(char *why, size_t size) {
 }
 
 static int refuse_memory(char *why, size_t size) {
-  uint64_t need = cuda_rt_layout(cuda_rt_found.part, cuda_rt_found.program).bytes;
+  uint64_t need = cuda_rt_layout(cuda_rt_found.part, cuda_rt_found.program, NULL).bytes;
   double gib = 1 << 30;
   if (need <= cuda_rt_found.memory)
     return 0;
@@ -96,6 +97,28 @@ int cuda_fits(const CudaPart *part, const AmprtProgram *program, char *why, size
   for (size_t i = 0; i < sizeof refuse / sizeof *refuse; i++)
     if (refuse[i](why, size))
       return -1;
+  return 0;
+}
+
+/* A launcher may show every rank a GPU of its own, in CUDA_VISIBLE_DEVICES, or all GPUs of the
+ * machine. */
+int cuda_rt_choose_device(const AmprtRanks *ranks) {
+  static int (*const refuse[])(char *why, size_t size) = {refuse_device, refuse_capability,
+                                                          refuse_memory};
+  char why[512];
+  int n = 0, index = ranks->local_rank;
+  if (CUDA(cudaGetDeviceCount, &n))
+    return -1;
+  if (n == 1 && getenv("CUDA_VISIBLE_DEVICES"))
+    index = 0;
+  if (index >= n)
+    return cuda_rt_fail("rank %d is process %d of its machine, which has %d GPU%s: start one "
+                        "process for each GPU",
+                        ranks->rank, ranks->local_rank + 1, n, n == 1 ? "" : "s");
+  cuda_rt_found.index = index;
+  for (size_t i = 0; index && i < sizeof refuse / sizeof *refuse; i++)
+    if (refuse[i](why, sizeof why))
+      return cuda_rt_fail("GPU %d, of rank %d: %s", index, ranks->rank, why);
   return 0;
 }
 
@@ -121,7 +144,8 @@ const char *cuda_describe(void) {
   if (blas)
     add_version(cublas, sizeof cublas, "cuBLASLt", blas->cublasLtGetVersion(), 10000);
   snprintf(text, sizeof text, "%.200s, %.2f of %.2f GiB, driver for CUDA %d.%d%s%s%s",
-           found->device, (double)cuda_rt_layout(found->part, found->program).bytes / (1 << 30),
+           found->device,
+           (double)cuda_rt_layout(found->part, found->program, NULL).bytes / (1 << 30),
            (double)found->memory / (1 << 30), driver / 1000, driver % 1000 / 10, cudnn, cublas,
            found->part->tf32 ? ", TF32" : "");
   return text;

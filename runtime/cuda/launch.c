@@ -1,5 +1,4 @@
 /* Launches. Everything that can be looked up or prepared is done once, when the part is opened. */
-#include "codegen/text/common/args.h"
 #include "runtime/cuda/inner.h"
 
 #include <stdlib.h>
@@ -12,13 +11,13 @@ typedef struct Ready { /* what a launch needs: one of these, depending on its ki
 } Ready;
 
 static cudaLibrary_t image;
-static Ready **ready; /* [graph][launch]; behind the last launch that of the graph's .pixels */
+static Ready **ready; /* [graph][launch]; behind the last launch those of .pixels and .ranks */
 
 static int fail_kernel(int graph, const CudaLaunch *launch, const char *function,
                        cudaError_t status) {
-  static const AmprtKernel input = {.name = "input"};
+  static const AmprtKernel other = {.name = "no kernel of the graph"};
   const AmprtKernel *kernels = cuda_rt_found.program->graph[graph].kernel;
-  const AmprtKernel *kernel = launch->kernel < 0 ? &input : &kernels[launch->kernel];
+  const AmprtKernel *kernel = launch->kernel < 0 ? &other : &kernels[launch->kernel];
   return cuda_rt_fail("the GPU failed: %s of %s (%s, layer %s): %s (%s)", function,
                       launch->function, kernel->name,
                       kernel->layer && *kernel->layer ? kernel->layer : "-",
@@ -33,8 +32,9 @@ static int open_kernel(int graph, const CudaLaunch *launch, Ready *to) {
   if (status != cudaSuccess)
     return fail_kernel(graph, launch, "cudaLibraryGetKernel", status);
   if (launch->shared > PLAIN)
-    status = cudaKernelSetAttributeForDevice(
-        to->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)launch->shared, 0);
+    status =
+        cudaKernelSetAttributeForDevice(to->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        (int)launch->shared, cuda_rt_found.index);
   if (status != cudaSuccess)
     return fail_kernel(graph, launch, "cudaKernelSetAttributeForDevice", status);
   return 0;
@@ -77,13 +77,15 @@ int cuda_rt_launches_open(void) {
     return cuda_rt_fail("no memory for the launches");
   for (int g = 0; g < part->n_graphs; g++) {
     const CudaGraph *graph = &part->graph[g];
-    ready[g] = calloc((size_t)graph->n_launches + 1, sizeof **ready);
+    ready[g] = calloc((size_t)graph->n_launches + 2, sizeof **ready);
     if (!ready[g])
       return cuda_rt_fail("no memory for the launches");
     for (int i = 0; i < graph->n_launches; i++)
       if (open_one(g, &graph->launch[i], &ready[g][i]))
         return -1;
     if (graph->pixels && open_one(g, graph->pixels, &ready[g][graph->n_launches]))
+      return -1;
+    if (graph->ranks && open_one(g, graph->ranks, &ready[g][graph->n_launches + 1]))
       return -1;
   }
   return 0;
@@ -105,10 +107,10 @@ void cuda_rt_launches_close(void) {
   image = NULL;
 }
 
-static int run_kernel(int graph, const CudaLaunch *launch, const void *args, cudaKernel_t kernel,
-                      cudaStream_t stream) {
+static int run_kernel(int graph, const CudaLaunch *launch, const void *args, unsigned blocks,
+                      cudaKernel_t kernel, cudaStream_t stream) {
   void *params[] = {(void *)(uintptr_t)cuda_rt_run(), (void *)(uintptr_t)args};
-  dim3 grid = {launch->grid[0], launch->grid[1], launch->grid[2]};
+  dim3 grid = {blocks, launch->grid[1], launch->grid[2]};
   dim3 block = {launch->block[0], launch->block[1], launch->block[2]};
   cudaError_t status =
       cudaLaunchKernel((const void *)kernel, grid, block, params, launch->shared, stream);
@@ -120,7 +122,7 @@ int cuda_rt_launch(int graph, int first, int past, cudaStream_t stream) {
     const CudaLaunch *launch = &cuda_rt_found.part->graph[graph].launch[i];
     const Ready *with = &ready[graph][i];
     if (launch->kind == CUDA_KERNEL)
-      run_kernel(graph, launch, launch->args, with->kernel, stream);
+      run_kernel(graph, launch, launch->args, launch->grid[0], with->kernel, stream);
     else if (launch->kind == CUDA_PLAN)
       cuda_rt_plan_run(launch->plan, with->pack);
     else
@@ -137,7 +139,21 @@ int cuda_rt_launch_pixels(int graph, const unsigned char *pixel, const AmprtScal
   AmpPixels args = *(const AmpPixels *)g->pixels->args;
   args.pixel = pixel;
   args.scaling = (const double *)(const void *)scaling;
-  return cuda_rt_failed()
-             ? -1
-             : run_kernel(graph, g->pixels, &args, ready[graph][g->n_launches].kernel, stream);
+  if (cuda_rt_failed())
+    return -1;
+  return run_kernel(graph, g->pixels, &args, g->pixels->grid[0], ready[graph][g->n_launches].kernel,
+                    stream);
+}
+
+int cuda_rt_launch_ranks(int graph, const AmpTree *args, cudaStream_t stream) {
+  enum { EACH = 4, MOST_BLOCKS = 512 }; /* elements that a thread adds at once; it goes on beyond */
+  const CudaGraph *g = &cuda_rt_found.part->graph[graph];
+  if (!g->ranks || g->ranks->args_bytes != sizeof *args)
+    return cuda_rt_fail("this program is damaged: it cannot add what ranks send");
+  int64_t work = (int64_t)g->ranks->block[0] * EACH;
+  int64_t blocks = (args->n_slice + args->n_rest + work - 1) / work;
+  if (cuda_rt_failed())
+    return -1;
+  return run_kernel(graph, g->ranks, args, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS),
+                    ready[graph][g->n_launches + 1].kernel, stream);
 }

@@ -6,7 +6,8 @@
 
 static CudnnApi cudnn;
 static CublasLtApi cublaslt;
-static bool have_cudnn, have_cublaslt;
+static NcclApi nccl;
+static bool have_cudnn, have_cublaslt, have_nccl;
 
 /* `file` has a version in its name. Names without one are links that only come with packages for
  * building programs. */
@@ -39,4 +40,19 @@ const CublasLtApi *cuda_rt_cublaslt(char *why, size_t size) {
     snprintf(why, size, "libcublasLt.so.13 has no %s", missing);
   have_cublaslt = have_cublaslt || (library && !missing);
   return have_cublaslt ? &cublaslt : NULL;
+}
+
+const NcclApi *cuda_rt_nccl(char *why, size_t size) {
+  static const ApiEntry entry[] = {
+#define NCCL(result, name, arguments) {#name, offsetof(NcclApi, name)},
+#define NCCL_VALUE(type, name, number)
+#include "runtime/cuda/nccl_api.def"
+  };
+  enum { N_ENTRIES = sizeof entry / sizeof *entry };
+  void *library = have_nccl ? NULL : open_library("libnccl.so.2", why, size);
+  const char *missing = library ? cuda_api_bind(&nccl, library, entry, N_ENTRIES) : NULL;
+  if (missing)
+    snprintf(why, size, "libnccl.so.2 has no %s", missing);
+  have_nccl = have_nccl || (library && !missing);
+  return have_nccl ? &nccl : NULL;
 }

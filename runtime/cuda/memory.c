@@ -1,5 +1,5 @@
 /* The one allocation on the GPU: state, arena, constants, inputs on their way in and scalars on
- * their way out. */
+ * their way out, and what other ranks send. */
 #include "runtime/base/convert.h"
 #include "runtime/core/machine.h"
 #include "runtime/cuda/inner.h"
@@ -41,9 +41,12 @@ uint64_t cuda_rt_staging_bytes(const AmprtGraph *graph) {
   return at;
 }
 
-CudaLayout cuda_rt_layout(const CudaPart *part, const AmprtProgram *program) {
+CudaLayout cuda_rt_layout(const CudaPart *part, const AmprtProgram *program,
+                          const AmprtRanks *ranks) {
   uint64_t arena = 0, staging = 0;
   for (int i = 0; i < program->n_graphs; i++) {
+    if (program->graph[i].n_buckets && !ranks)
+      continue;
     uint64_t bytes = cuda_rt_staging_bytes(&program->graph[i]);
     staging = bytes > staging ? bytes : staging;
     arena = program->graph[i].arena_bytes > arena ? program->graph[i].arena_bytes : arena;
@@ -53,16 +56,17 @@ CudaLayout cuda_rt_layout(const CudaPart *part, const AmprtProgram *program) {
   out.constant = out.arena + align_up(arena);
   out.staging = out.constant + align_up(part->constant_bytes);
   out.kept = out.staging + align_up(staging);
-  out.bytes = out.kept + align_up(CUDA_KEPT_BYTES);
+  out.arrived = out.kept + align_up(CUDA_KEPT_BYTES);
+  out.bytes = out.arrived + align_up(ranks ? cuda_rt_arrived_bytes(ranks) : 0);
   return out;
 }
 
-int cuda_rt_memory_open(void) {
+int cuda_rt_memory_open(const AmprtRanks *ranks) {
   const CudaPart *part = cuda_rt_found.part;
   size_t free_bytes = 0, all = 0;
   double gib = 1 << 30;
   void *made = NULL;
-  layout = cuda_rt_layout(part, cuda_rt_found.program);
+  layout = cuda_rt_layout(part, cuda_rt_found.program, ranks);
   if (CUDA(cudaMemGetInfo, &free_bytes, &all))
     return -1;
   if (layout.bytes > free_bytes)
@@ -103,4 +107,8 @@ unsigned char *cuda_rt_staging(void) {
 
 unsigned char *cuda_rt_kept(void) {
   return base + layout.kept;
+}
+
+unsigned char *cuda_rt_arrived(void) {
+  return base + layout.arrived;
 }

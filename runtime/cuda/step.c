@@ -29,11 +29,12 @@ static cudaEvent_t taken;              /* the staging place may be filled again 
 static unsigned char *ring;            /* the scalars of AMPRT_AHEAD runs */
 static cudaEvent_t ended[AMPRT_AHEAD]; /* this slot of the ring is filled */
 static uint64_t n_started;             /* runs of all graphs */
-static uint64_t n_kept, n_collected; /* runs of graph 0: scalars kept, and collected by the host */
+static uint64_t n_kept,
+    n_collected; /* runs of that graph: scalars kept, and collected by the host */
 static cudaGraphExec_t captured[MOST_GRAPHS];
 static int n_runs[MOST_GRAPHS];
 static Watched watched[AMPRT_MAX_WATCHED];
-static int n_watched;
+static int n_watched, watched_graph;
 
 static const AmprtGraph *graph_at(int graph) {
   return &cuda_rt_found.program->graph[graph];
@@ -117,7 +118,7 @@ static void send(unsigned char *buffer, uint64_t at, const void *data, uint64_t 
 static int bring_inputs(int graph, const AmprtInput *inputs) {
   const AmprtGraph *g = graph_at(graph);
   int buffer = (int)(n_started % BUFFERS);
-  CUDA(cudaEventSynchronize, copied[buffer]);
+  cuda_rt_wait_event(copied[buffer]);
   CUDA(cudaStreamWaitEvent, copies, taken, 0);
   uint64_t at = 0;
   for (int i = 0; i < g->n_inputs; i++) {
@@ -148,10 +149,44 @@ static int bring_inputs(int graph, const AmprtInput *inputs) {
   return CUDA(cudaEventRecord, taken, stream);
 }
 
+/* The first launch that belongs to kernel `kernel` or to a later one. */
+static int launch_of(int graph, int kernel) {
+  const CudaGraph *g = &cuda_rt_found.part->graph[graph];
+  int i = 0;
+  while (i < g->n_launches && g->launch[i].kernel < kernel)
+    i++;
+  return i;
+}
+
+/* Several kernels may share a launch, and one may have several. A bucket is started behind the
+ * launches of the kernel that completes it, and waited for in front of the first launch that reads
+ * it, in any case before this returns. */
+int cuda_rt_run_kernels(int graph, int first, int past, cudaStream_t on) {
+  const AmprtGraph *g = graph_at(graph);
+  const CudaGraph *c = &cuda_rt_found.part->graph[graph];
+  int started = -1, waited = -1; /* the last bucket of each kind */
+  int end = launch_of(graph, past);
+  for (int i = launch_of(graph, first), next; i < end && !cuda_rt_failed(); i = next) {
+    int from = c->launch[i].kernel;
+    next = launch_of(graph, from + 1);
+    int to = next < c->n_launches ? c->launch[next].kernel : g->n_kernels;
+    for (int b = waited + 1; b <= started; b++)
+      if (g->bucket[b].reader < to && !cuda_rt_sum_wait(b, on))
+        waited = b;
+    cuda_rt_launch(graph, i, next, on);
+    for (int b = 0; b < g->n_buckets; b++)
+      if (g->bucket[b].ready >= from && g->bucket[b].ready < to && !cuda_rt_sum_start(graph, b, on))
+        started = b;
+  }
+  if (started > waited)
+    cuda_rt_sum_wait(started, on);
+  return cuda_rt_failed() ? -1 : 0;
+}
+
 /* The part of a run that is captured. */
 static int run_body(int graph) {
-  cuda_rt_launch(graph, 0, cuda_rt_found.part->graph[graph].n_launches, stream);
-  for (int i = 0; i < n_watched && graph == 0; i++)
+  cuda_rt_run_kernels(graph, 0, graph_at(graph)->n_kernels, stream);
+  for (int i = 0; i < n_watched && graph == watched_graph; i++)
     CUDA(cudaMemcpyAsync, cuda_rt_kept() + 8 * i,
          cuda_rt_at(watched[i].place.block, watched[i].place.at), watched[i].bytes,
          cudaMemcpyDeviceToDevice, stream);
@@ -182,7 +217,7 @@ int cuda_rt_start(int graph, const AmprtInput *inputs) {
     return -1;
   }
   n_started++;
-  if (graph != 0 || !n_watched)
+  if (graph != watched_graph || !n_watched)
     return 0;
   if (n_kept - n_collected == AMPRT_AHEAD)
     return cuda_rt_fail("more than %d steps were started and not collected", AMPRT_AHEAD);
@@ -193,12 +228,14 @@ int cuda_rt_start(int graph, const AmprtInput *inputs) {
   return CUDA(cudaEventRecord, ended[slot], stream);
 }
 
-int cuda_rt_watch(const AmprtBlock *block, const uint64_t *at, const uint32_t *bytes, int n) {
-  if (cuda_rt_failed() || n > AMPRT_MAX_WATCHED || captured[0])
+int cuda_rt_watch(int graph, const AmprtBlock *block, const uint64_t *at, const uint32_t *bytes,
+                  int n) {
+  if (cuda_rt_failed() || n > AMPRT_MAX_WATCHED || captured[graph])
     return cuda_rt_fail("scalars are named before the first step, at most %d", AMPRT_MAX_WATCHED);
   for (int i = 0; i < n; i++)
     watched[i] = (Watched){{at[i], block[i] == AMPRT_STATE ? CUDA_STATE : CUDA_ARENA}, bytes[i]};
   n_watched = n;
+  watched_graph = graph;
   return 0;
 }
 
@@ -206,7 +243,7 @@ int cuda_rt_collect(void *to) {
   int slot = (int)(n_collected % AMPRT_AHEAD);
   if (n_collected == n_kept)
     return cuda_rt_fail("no step is left to collect");
-  if (CUDA(cudaEventSynchronize, ended[slot]))
+  if (cuda_rt_wait_event(ended[slot]))
     return -1;
   memcpy(to, ring + slot * CUDA_KEPT_BYTES, 8 * (size_t)n_watched);
   n_collected++;

@@ -11,7 +11,8 @@ AmprtStatus amprt_example_spec(const AmprtProgram *program, const AmprtOptions *
                 .pad = augment ? options->pad : 0, .flip = augment && options->flip,
                 .standardize = options->standardize != 0},
       .photo = {program->height, program->width, program->channels, .training = augment,
-                .flip = augment && options->flip, .orientation = options->exif_orientation},
+                .flip = augment && options->flip, .fast = options->fast_decode,
+                .orientation = options->exif_orientation},
       .erase = augment ? options->random_erasing : 0,
   };
   if (!amprt_preprocessing_find(options->preprocessing, &spec->photo.preprocessing))
@@ -27,7 +28,7 @@ void amprt_example_room_free(AmprtExampleRoom *room) {
   *room = (AmprtExampleRoom){0};
 }
 
-/* An image file that is treated as raw pixels are: decoded whole, then padded, cropped, flipped. */
+/* Treats an image file like raw pixels: decodes all of it, then pads, crops and flips it. */
 static AmprtStatus prepare_plain(const AmprtExampleSpec *spec, const AmprtPhoto *photo,
                                  AmprtWords random, AmprtExampleRoom *room, unsigned char *pixel,
                                  AmprtScaling *scaling, AmprtError *error) {

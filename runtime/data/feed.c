@@ -40,6 +40,7 @@ struct AmprtFeed {
   pthread_cond_t changed;
   Slot slot[DEPTH];
   uint64_t position;         /* of the next batch to begin */
+  int64_t in_row;            /* batches begun since the last that were left out */
   uint64_t n_begun, n_given; /* batches; the consumer has given back n_given */
   bool holding, stop;
   uint32_t *order; /* the examples of order_epoch */
@@ -79,7 +80,7 @@ static void set_order(AmprtFeed *feed, uint64_t epoch) {
     amprt_rng_permute(feed->shuffle_key, epoch, feed->order, n);
 }
 
-/* What follows the examples of a batch: zeros. */
+/* Fills the batch behind its examples with zeros. */
 static void clear_after(const AmprtFeed *feed, Slot *slot, size_t count) {
   const AmprtFeedPlan *plan = &feed->plan;
   size_t missing = (size_t)plan->batch_size - count,
@@ -99,6 +100,16 @@ static AmprtMix draw_mix(const AmprtFeed *feed) {
   return amprt_mix_draw(feed->plan.mix, feed->mix_key, feed->position, image->height, image->width);
 }
 
+/* A batch has been begun, and the stream is behind its examples: leaves out those that are not this
+ * feed's. */
+static void skip_others(AmprtFeed *feed) {
+  const AmprtFeedPlan *plan = &feed->plan;
+  if (!plan->stride || ++feed->in_row < plan->row)
+    return;
+  feed->in_row = 0;
+  feed->position += (uint64_t)((plan->stride - plan->row) * plan->batch_size);
+}
+
 /* Begins the next batch of the stream: says which examples it will hold. */
 static Slot *begin_batch(AmprtFeed *feed) {
   Slot *slot = &feed->slot[feed->n_begun % DEPTH];
@@ -115,14 +126,15 @@ static Slot *begin_batch(AmprtFeed *feed) {
     slot->failed[i].status = AMPRT_OK;
     slot->place[i] = (Place){epoch, plan->shuffle ? feed->order[at] : (uint32_t)at};
   }
+  skip_others(feed);
   feed->n_begun++;
   return slot;
 }
 
 /* ---- workers ---- */
 
-/* What goes wrong is told by the thread that takes the batch, so that reports come in the stream's
- * order. */
+/* Workers keep errors for the thread that takes the batch, so that reports come in the order of the
+ * stream. */
 static void prepare_one(const AmprtFeed *feed, Slot *slot, size_t i, AmprtExampleRoom *room) {
   const AmprtFeedPlan *plan = &feed->plan;
   size_t channels = (size_t)plan->example.image.channels;
@@ -174,7 +186,7 @@ static void *work(void *arg) {
   return NULL;
 }
 
-/* Workers take no signals: those are for the thread that waits for them. */
+/* Workers block all signals, which are for the thread that waits for the batches. */
 static AmprtStatus start(AmprtFeed *feed, AmprtError *error) {
   sigset_t all, before;
   sigfillset(&all);
@@ -185,7 +197,7 @@ static AmprtStatus start(AmprtFeed *feed, AmprtError *error) {
     feed->n_threads += !failed;
   }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (!feed->n_threads) /* one is enough */
+  if (!feed->n_threads) /* a single worker is enough */
     return amprt_fail(error, AMPRT_ENV,
                       "no thread that prepares batches can be started: %s (memory, or the number "
                       "of threads, is limited)",
@@ -252,11 +264,13 @@ AmprtStatus amprt_feed_open(AmprtFeed **out, const AmprtFeedPlan *plan, AmprtErr
 /* ---- the consumer ---- */
 
 static const AmprtBatch *next_fixed(AmprtFeed *feed) {
-  uint64_t left = feed->plan.end - feed->position, size = (uint64_t)feed->plan.batch_size;
+  uint64_t size = (uint64_t)feed->plan.batch_size;
+  uint64_t left = feed->plan.end > feed->position ? feed->plan.end - feed->position : 0;
   uint64_t count = left < size ? left : size;
   feed->fixed = (AmprtBatch){feed->plan.set->batch_image, feed->plan.set->batch_label,
                              (int64_t)count, true, .mix = draw_mix(feed)};
   feed->position += count;
+  skip_others(feed);
   return count ? &feed->fixed : NULL;
 }
 

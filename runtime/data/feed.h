@@ -19,14 +19,17 @@ typedef struct AmprtFeedPlan {
   int64_t shuffle_buffer; /* if not 0, the order is that of a shuffle buffer of so many examples */
   int64_t epoch;          /* examples of an epoch, at most set->n; 0: all of them */
   uint64_t position; /* examples before the first batch: epoch * `epoch` + place in the epoch */
-  uint64_t end;      /* the stream stops at this position; UINT64_MAX: never */
-  bool masks;        /* examples that cannot be read are left out of their batch; else another
+  int64_t row,
+      stride;      /* of every `stride` batches of the stream this feed has the first `row`, from
+                          `position` on; the others are not read. stride 0: all of them */
+  uint64_t end;    /* the stream stops at this position; UINT64_MAX: never */
+  bool masks;      /* examples that cannot be read are left out of their batch; else another
                           example of the batch stands in for each */
-  int64_t max_bad;   /* more examples than so many that cannot be read are an error */
-  int threads;       /* >= 1 */
-  bool pixels;       /* images as bytes, for a device that makes floats of them; synthetic data is
+  int64_t max_bad; /* more examples than so many that cannot be read are an error */
+  int threads;     /* >= 1 */
+  bool pixels;     /* images as bytes, for a device that makes floats of them; synthetic data is
                           floats all the same */
-  AmprtLog *log;     /* is told of examples that cannot be read; NULL: nobody is */
+  AmprtLog *log;   /* is told of examples that cannot be read; NULL: nobody is */
   int (*stopped)(void); /* not 0: the run is to end, so nobody waits for data; may be NULL */
 } AmprtFeedPlan;
 

@@ -1,5 +1,6 @@
 #include "runtime/flags/official.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define GROUP(title) {.group = title},
@@ -22,15 +23,15 @@ const AmprtOfficial *amprt_official_find(const char *name, size_t n) {
   return NULL;
 }
 
-/* --num_gpus: 0 is the CPU, 1 a GPU; a program trains on no more than one device. */
-static AmprtStatus set_gpus(AmprtOptions *options, const char *value, AmprtError *error) {
-  if (!amprt_value_same(AMPRT_OPT_INT, value, "0") &&
-      !amprt_value_same(AMPRT_OPT_INT, value, "1") && !amprt_value_same(AMPRT_OPT_INT, value, "-1"))
+/* --num_gpus: 0 is the CPU, 1 a GPU. The official programs divide their batch by larger numbers. */
+static AmprtStatus set_gpus(AmprtOptions *options, int64_t n, AmprtError *error) {
+  if (n > 1)
     return amprt_fail(error, AMPRT_USAGE,
-                      "--num_gpus=%.20s: this program trains on one processor or GPU; "
-                      "--num_gpus=1, or --device to choose which",
-                      value);
-  if (amprt_value_same(AMPRT_OPT_INT, value, "0"))
+                      "--num_gpus=%" PRId64 ": a process trains on one GPU; start it with "
+                      "--local-gpus=%" PRId64 " instead, made with --batch-size=GLOBAL/%" PRId64
+                      ": the batch that a program is made with is that of one process",
+                      n, n, n);
+  if (!n)
     options->device = "cpu";
   return AMPRT_OK;
 }
@@ -67,12 +68,11 @@ AmprtStatus amprt_official_set(AmprtOptions *options, AmprtWanted *wanted, const
     wanted->tunes = parsed.truth ? "true" : "false";
     return AMPRT_OK;
   case AMPRT_DOES_GPUS:
-    options->official[row - amprt_official] = parsed.integer == -1; /* all of them are one */
-    return set_gpus(options, value, error);
+    options->official[row - amprt_official] = parsed.integer == -1; /* all that there are */
+    return set_gpus(options, parsed.integer, error);
   case AMPRT_DOES_HOSTS:
     if (strchr(value, ','))
-      return amprt_fail(error, AMPRT_USAGE, "--%s: %s, alone; name one host or none", row->name,
-                        row->text);
+      return amprt_fail(error, AMPRT_USAGE, "--%s: %s", row->name, row->text);
     return AMPRT_OK;
   case AMPRT_DOES_REFUSED:
     if (!amprt_value_same(row->kind, value, row->otherwise))

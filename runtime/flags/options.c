@@ -98,6 +98,8 @@ static AmprtStatus set_one(AmprtOptions *options, const AmprtOption *option,
   if (!value)
     return amprt_fail(error, AMPRT_USAGE, "--%s needs a value (%s)", option->flag,
                       amprt_kind_text(option->kind));
+  if (option->offset == offsetof(AmprtOptions, resume) && !strcmp(value, "auto"))
+    value = "true"; /* it does start where there is no checkpoint */
   bool plain = option->kind == AMPRT_OPT_STR && !strcmp(value, option->otherwise);
   return amprt_value_read(option->flag, option->kind, plain ? NULL : takes, value,
                           (char *)options + option->offset, error);
@@ -267,6 +269,11 @@ static AmprtStatus check_ranges(const AmprtOptions *o, AmprtError *error) {
     const char *text;
   } rule[] = {
       {o->epochs_between_evals > 0, "--epochs-between-evals must be larger than 0"},
+      {amprt_word_index("placement run off", o->deterministic) >= 0,
+       "--deterministic must be placement, run or off"},
+      {o->connect_timeout > 0, "--connect-timeout must be larger than 0"},
+      {o->comm_timeout >= 0, "--comm-timeout must not be negative"},
+      {o->shards >= 0, "--shards must not be negative"},
       {o->max_train_steps >= 0, "--max-train-steps must not be negative"},
       {o->synthetic_examples >= 0, "--synthetic-examples must not be negative"},
       {o->data_threads >= 0 && o->data_threads <= 64, "--data-threads must be from 0 to 64"},

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The intervals of the official programs; of ProfilerHook and LoggingTensorHook in steps of this
- * run, of ExamplesPerSecondHook in global steps. */
+/* The intervals of the official programs: those of ProfilerHook and LoggingTensorHook are in steps
+ * of this run, those of ExamplesPerSecondHook in global steps. */
 enum { TENSOR_STEPS = 100, RATE_STEPS = 100, WARM_STEPS = 5, PROFILE_STEPS = 1000 };
 static const double metric_seconds = 600;
 
@@ -50,14 +50,14 @@ static AmprtStatus benchmark_open(AmprtSession *session, void **state, AmprtErro
   benchmark->session = session;
   benchmark->rate = (AmprtRate){.timer = {.every_steps = RATE_STEPS},
                                 .warm = WARM_STEPS,
-                                .batch_size = amprt_step_examples(session->program)};
+                                .batch_size = amprt_step_examples(session)};
   benchmark->tensors.every_steps = TENSOR_STEPS;
   benchmark->metrics.every_seconds = metric_seconds;
   benchmark->profiles.every_steps = PROFILE_STEPS;
   amprt_hooks_wanted(session->options.hooks, benchmark->wanted);
   AmprtStatus status = AMPRT_OK;
   if (benchmark->wanted[AMPRT_HOOK_PROFILER])
-    status = amprt_timeline_open(&benchmark->timeline, session->program, error);
+    status = amprt_timeline_open(&benchmark->timeline, &session->machine, error);
   if (!status)
     status = amprt_logger_open(&benchmark->logger, session, error);
   if (!status)

@@ -125,7 +125,7 @@ static AmprtStatus mllog_open(AmprtSession *session, void **state, AmprtError *e
   write_line(mllog, &text);
   point_text(mllog, "submission_benchmark", "resnet");
   point_number(mllog, "seed", (double)session->progress.seed);
-  point_number(mllog, "global_batch_size", (double)amprt_step_examples(session->program));
+  point_number(mllog, "global_batch_size", (double)amprt_step_examples(session));
   point_number(mllog, "train_samples", (double)session->data.train.n);
   point_number(mllog, "eval_samples", (double)session->data.test.n);
   add_optimizer(mllog);

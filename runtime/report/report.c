@@ -13,7 +13,7 @@ struct AmprtReport {
   void *state[N_SINKS];
 };
 
-/* For each kind that is asked for and has this function. */
+/* Calls this function of each kind of report that is asked for and has it. */
 #define for_each_sink(report, i, function)                                                         \
   for (int i = 0; (report) && i < N_SINKS; i++)                                                    \
     if ((report)->state[i] && sinks[i]->function)
@@ -70,7 +70,7 @@ void amprt_report_step(AmprtReport *report, const AmprtResult *result, double se
   if (!report)
     return;
   const AmprtProgress *progress = &report->session->progress;
-  uint64_t batch = (uint64_t)amprt_step_examples(report->session->program);
+  uint64_t batch = (uint64_t)amprt_step_examples(report->session);
   AmprtStepEnd end = {(int64_t)(progress->examples / batch) - 1, progress->step, result, seconds};
   for_each_sink(report, i, step) sinks[i]->step(report->state[i], &end);
 }

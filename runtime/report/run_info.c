@@ -65,7 +65,8 @@ static int by_name(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* TF_...=..., sorted: whoever compares runs sees what was set for the official programs. */
+/* Lists the environment variables TF_..., sorted, so that whoever compares runs sees what was set
+ * for the official programs. */
 static void add_environment(AmprtText *out) {
   const char *found[64];
   size_t n = 0;
@@ -102,8 +103,8 @@ static void add_string(AmprtText *out, const char *name, const char *value) {
   amprt_text_add(out, "}");
 }
 
-/* Each with a value of its own type; sorted by name. The size and the version of a ResNet are in
- * the name of its model: resnet50, cifar_resnet20_v2. */
+/* Writes the parameters sorted by name, each as a value of its own type. The size and the version
+ * of a ResNet come from the name of its model, such as resnet50 or cifar_resnet20_v2. */
 static void add_parameters(const AmprtSession *session, AmprtText *out) {
   const char *resnet = strstr(session->program->model, "resnet");
   double epochs = session->options.train_epochs;
@@ -112,7 +113,7 @@ static void add_parameters(const AmprtSession *session, AmprtText *out) {
   snprintf(size, sizeof size, "%.*s", digits, digits ? resnet + 6 : "");
   key(out, "run_parameters");
   amprt_text_add(out, "[");
-  add_integer(out, "batch_size", amprt_step_examples(session->program));
+  add_integer(out, "batch_size", amprt_step_examples(session));
   add_string(out, "dtype", session->program->dtype);
   add_integer(out, "num_workers", 1);
   if (digits) {

@@ -77,10 +77,10 @@ static void stats_step(void *state, const AmprtStepEnd *end) {
     return;
   double taken = stats->trained - stats->start;
   add_stamp(stats, stats->steps, stats->trained);
-  amprt_say(
-      &stats->session->log,
-      "BenchmarkMetric: {'global step':%" PRId64 ", 'time_taken': %f,'examples_per_second': %f}",
-      stats->steps, taken, (double)(amprt_step_examples(stats->session->program) * every) / taken);
+  amprt_say(&stats->session->log,
+            "BenchmarkMetric: {'global step':%" PRId64
+            ", 'time_taken': %f,'examples_per_second': %f}",
+            stats->steps, taken, (double)(amprt_step_examples(stats->session) * every) / taken);
   stats->start = stats->trained;
 }
 
@@ -111,8 +111,8 @@ static void say_stats(Stats *stats) {
                    i ? ", " : "", stats->stamp[i].step, stats->stamp[i].at);
   amprt_text_add(&text, "], \"train_finish_time\": %.6f", stats->trained);
   if (stats->n_stamps > 1) {
-    double images = (double)(amprt_step_examples(stats->session->program) * every) *
-                    (double)(stats->n_stamps - 1);
+    double images =
+        (double)(amprt_step_examples(stats->session) * every) * (double)(stats->n_stamps - 1);
     amprt_text_add(&text, ", \"avg_exp_per_second\": %f",
                    images / (stats->stamp[stats->n_stamps - 1].at - stats->stamp[0].at));
   }

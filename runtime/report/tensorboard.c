@@ -16,7 +16,7 @@ enum { IMAGES = 6 }; /* of a summary, as in the official programs */
 typedef struct Board {
   AmprtSession *session;
   AmprtEvents train, eval;
-  bool told; /* that one of them cannot be written */
+  bool told; /* a warning has said that a file cannot be written */
   /* of the step that a summary is due for and that was begun last */
   int64_t due;          /* its number; -1: none */
   unsigned char *pixel; /* [n_images, height, width, channels] */
@@ -137,10 +137,10 @@ double amprt_share_in_top5(const float *logits, const int32_t *label, int64_t n,
   return (double)hits / (double)n;
 }
 
-/* NaN: the program has no logits, or so few classes that it means nothing. */
+/* NaN if the program has no logits, or so few classes that the figure would mean nothing. */
 static double top5(const Board *board) {
   const AmprtSession *session = board->session;
-  const AmprtGraph *graph = &session->program->graph[0];
+  const AmprtGraph *graph = session->machine.train;
   const AmprtPort *port = amprt_port_find(graph->output, graph->n_outputs, amprt_name_logits);
   int64_t classes = session->program->n_classes;
   if (!port || classes <= 5 || amprt_port_elements(port) != session->program->batch_size * classes)

@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-AmprtStatus amprt_timeline_open(AmprtTimeline *timeline, const AmprtProgram *program,
+AmprtStatus amprt_timeline_open(AmprtTimeline *timeline, const AmprtMachine *machine,
                                 AmprtError *error) {
-  size_t bytes = ((size_t)program->graph[0].n_kernels + 1) * sizeof *timeline->end;
-  *timeline = (AmprtTimeline){.program = program, .end = calloc(1, bytes)};
+  size_t bytes = ((size_t)machine->train->n_kernels + 1) * sizeof *timeline->end;
+  *timeline = (AmprtTimeline){.machine = machine, .end = calloc(1, bytes)};
   return timeline->end ? AMPRT_OK : amprt_fail_memory(error, bytes, "a timeline");
 }
 
@@ -29,12 +29,12 @@ void amprt_timeline_begin(AmprtTimeline *timeline, AmprtHook *hook) {
 
 AmprtStatus amprt_timeline_write(const AmprtTimeline *timeline, const char *path,
                                  AmprtError *error) {
-  const AmprtGraph *graph = &timeline->program->graph[0];
+  const AmprtGraph *graph = timeline->machine->train;
   AmprtText text = {0};
   amprt_text_add(&text,
                  "{\"traceEvents\": [\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 0, "
                  "\"args\": {\"name\": ");
-  amprt_text_string(&text, timeline->program->model);
+  amprt_text_string(&text, timeline->machine->program->model);
   amprt_text_add(&text, "}}");
   double start = timeline->start;
   for (int i = 0; i < graph->n_kernels; i++) { /* times in microseconds */

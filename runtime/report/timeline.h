@@ -5,17 +5,17 @@
 #include "runtime/core/machine.h"
 
 typedef struct AmprtTimeline {
-  const AmprtProgram *program;
+  const AmprtMachine *machine;
   double start;
-  double *end; /* of each kernel of graph 0 */
+  double *end; /* of each kernel of the graph that trains */
 } AmprtTimeline;
 
-AmprtStatus amprt_timeline_open(AmprtTimeline *timeline, const AmprtProgram *program,
+AmprtStatus amprt_timeline_open(AmprtTimeline *timeline, const AmprtMachine *machine,
                                 AmprtError *error);
 void amprt_timeline_close(AmprtTimeline *timeline);
 /* The step begins: *hook is what to call after each of its kernels. */
 void amprt_timeline_begin(AmprtTimeline *timeline, AmprtHook *hook);
-/* It has ended. */
+/* The step has ended. */
 AmprtStatus amprt_timeline_write(const AmprtTimeline *timeline, const char *path,
                                  AmprtError *error);
 

@@ -22,7 +22,7 @@ AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
   const AmprtProgram *program = machine->program;
   const int64_t image[] = {program->batch_size, program->height, program->width, program->channels};
   AmprtTensorOut *tensor = calloc((size_t)program->n_variables + 3, sizeof *tensor);
-  char step[24], examples[24], seed[24];
+  char step[24], examples[24], seed[24], shards[24];
   int n = 0;
   const int64_t mix_numbers = AMPRT_MIX_NUMBERS;
   double mix[AMPRT_MIX_NUMBERS];
@@ -44,16 +44,20 @@ AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
   snprintf(step, sizeof step, "%" PRId64, progress->step);
   snprintf(examples, sizeof examples, "%" PRIu64, progress->examples);
   snprintf(seed, sizeof seed, "%" PRIu64, progress->seed);
-  AmprtMeta meta[8 + AMPRT_MAX_MADE] = {
+  snprintf(shards, sizeof shards, "%" PRId64, progress->shards);
+  AmprtMeta meta[9 + AMPRT_MAX_MADE] = {
       {"format", "pt"},          {"ampcc", program->version},
       {"model", program->model}, {"fingerprint", program->fingerprint},
       {"dtype", program->dtype}, {"step", step},
       {"examples", examples},    {"seed", seed}};
+  int n_meta = 8;
+  if (progress->shards > 1)
+    meta[n_meta++] = (AmprtMeta){"shards", shards};
   if (made->n)
-    memcpy(meta + 8, made->field, (size_t)made->n * sizeof *meta);
+    memcpy(meta + n_meta, made->field, (size_t)made->n * sizeof *meta);
   AmprtStatus status = amprt_machine_check(machine, error);
   if (!status)
-    status = amprt_tensors_write(path, tensor, n, meta, 8 + made->n, error);
+    status = amprt_tensors_write(path, tensor, n, meta, n_meta + made->n, error);
   free(tensor);
   return status;
 }
@@ -193,7 +197,25 @@ static bool read_number(const AmprtTensors *file, const char *key, uint64_t *out
   return text && *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
-/* integers of so many bits are exact in a double, and no run takes more steps */
+/* 1 if the file does not say, 0 if what it says is no number of shards. */
+static int64_t read_shards(const AmprtTensors *file) {
+  uint64_t n = 1;
+  if (amprt_tensors_meta(file, "shards") && !read_number(file, "shards", &n))
+    return 0;
+  return n <= AMPRT_MAX_SHARDS ? (int64_t)n : 0;
+}
+
+int64_t amprt_ckpt_shards(const char *path) {
+  AmprtTensors file = {0};
+  AmprtError error;
+  if (amprt_tensors_read(path, &file, &error))
+    return 0;
+  int64_t n = read_shards(&file);
+  amprt_tensors_free(&file);
+  return n;
+}
+
+/* a double holds integers of so many bits exactly, and no run takes more steps */
 enum { MOST_STEPS_BITS = 53 };
 
 static AmprtStatus check_meta(const Match *match, const char *path, AmprtProgress *progress,
@@ -210,6 +232,10 @@ static AmprtStatus check_meta(const Match *match, const char *path, AmprtProgres
                       "%s: is no checkpoint of ampcc (metadata); --init-from reads its weights",
                       path);
   progress->step = (int64_t)step;
+  progress->shards = read_shards(file);
+  if (!progress->shards)
+    return amprt_fail(error, AMPRT_INPUT,
+                      "%s: its `shards` is no number of shards; the file is damaged", path);
   if (strcmp(model, match->program->model))
     return amprt_fail(error, AMPRT_INPUT,
                       "%s: is a checkpoint of `%.80s`, this program trains `%s`; use another "
@@ -300,7 +326,7 @@ static void match_all(Match *match, AmprtText *notes) {
     const char *name = match->file.tensor[i].name;
     if (amprt_variable_find(program, name) || !strcmp(name, amprt_name_image) ||
         !strcmp(name, amprt_name_label) || !strcmp(name, amprt_name_mix))
-      continue; /* known to the program, or the batch in a reproducer */
+      continue; /* the program knows it, or it is the batch of a reproducer */
     if (!strcmp(name, amprt_name_loss_scale) || !strcmp(name, amprt_name_good_steps)) {
       amprt_text_add(notes, "the checkpoint's `%s` is not used by this program\n", name);
     } else if (match->n_wrong++ < MOST_SHOWN) {

@@ -8,11 +8,14 @@
 #include "runtime/core/machine.h"
 #include "runtime/state/made.h"
 
+enum { AMPRT_MAX_SHARDS = 1 << 20 };
+
 /* The state of random numbers and of the data stream. */
 typedef struct AmprtProgress {
   int64_t step;      /* global step: updates done (skipped ones do not count) */
   uint64_t examples; /* consumed from the training stream */
   uint64_t seed;
+  int64_t shards; /* of a step; 0 is 1 */
 } AmprtProgress;
 
 /* Writes the state, with `made` in the metadata. If `batch` is not NULL, its tensors `image` and
@@ -20,6 +23,10 @@ typedef struct AmprtProgress {
 AmprtStatus amprt_ckpt_save(const char *path, const AmprtMachine *machine,
                             const AmprtProgress *progress, const AmprtMade *made,
                             const AmprtBatch *batch, AmprtError *error);
+
+/* The number of shards that the steps before this checkpoint had; 1 if it does not say, 0 if the
+ * file cannot be read. */
+int64_t amprt_ckpt_shards(const char *path);
 
 typedef struct AmprtResumed {
   AmprtProgress progress;

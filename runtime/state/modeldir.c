@@ -169,6 +169,12 @@ AmprtStatus amprt_modeldir_open(AmprtModelDir *dir, const char *path, AmprtError
   return status ? status : for_each(dir, "", list_one, error);
 }
 
+AmprtStatus amprt_modeldir_look(AmprtModelDir *dir, const char *path, AmprtError *error) {
+  *dir = (AmprtModelDir){.lock = -1};
+  snprintf(dir->path, sizeof dir->path, "%s", path);
+  return *path && access(path, F_OK) == 0 ? for_each(dir, "", list_one, error) : AMPRT_OK;
+}
+
 AmprtStatus amprt_modeldir_old_log(AmprtModelDir *dir, char to[AMPRT_PATH], AmprtError *error) {
   char path[AMPRT_PATH];
   struct stat info;

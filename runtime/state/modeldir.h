@@ -17,6 +17,8 @@ typedef struct AmprtModelDir {
 /* Makes the folder, locks it and lists its checkpoints, without changing anything in it. With an
  * empty `path` there is no folder. */
 AmprtStatus amprt_modeldir_open(AmprtModelDir *dir, const char *path, AmprtError *error);
+/* Lists its checkpoints alone: without a lock, and without making a folder that is not there. */
+AmprtStatus amprt_modeldir_look(AmprtModelDir *dir, const char *path, AmprtError *error);
 /* To be called when everything else has been checked, before a training writes its first
  * checkpoint. Deletes what an interrupted save left and, with `clean`, the checkpoints, the event
  * files and the log. `log` is the descriptor of the log that this run writes, or -1: if it is the

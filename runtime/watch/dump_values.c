@@ -23,21 +23,14 @@ void amprt_values_close(AmprtValueDump *dump) {
   *dump = (AmprtValueDump){0};
 }
 
-/* "prefix:name" */
-static char *full_name(const char *prefix, const char *name) {
-  size_t size = strlen(prefix) + strlen(name) + 2;
-  char *text = malloc(size);
-  if (text)
-    snprintf(text, size, "%s%s%s", prefix, *prefix ? ":" : "", name);
-  return text;
-}
-
+/* Copies a tensor under the name "prefix:name", or "name" where the prefix is "". */
 static void keep(AmprtValueDump *dump, const char *prefix, const char *name, AmprtDType dtype,
                  int rank, const int64_t *dim, const void *from) {
   size_t size = amprt_dtype_size(dtype);
   for (int i = 0; i < rank; i++)
     size *= (size_t)dim[i];
-  char *text = full_name(prefix, name);
+  size_t room = strlen(prefix) + strlen(name) + 2;
+  char *text = malloc(room);
   void *data = malloc(size + 1);
   if (!text || !data) {
     free(text);
@@ -45,6 +38,7 @@ static void keep(AmprtValueDump *dump, const char *prefix, const char *name, Amp
     dump->failed = true;
     return;
   }
+  snprintf(text, room, "%s%s%s", prefix, *prefix ? ":" : "", name);
   memcpy(data, from, size);
   dump->tensor[dump->n++] = (AmprtTensorOut){text, dtype, rank, dim, data, false};
 }

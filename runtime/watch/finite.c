@@ -32,6 +32,41 @@ AmprtTally amprt_tally(AmprtDType dtype, const void *at, int64_t n) {
   return tally;
 }
 
+/* The finding that a place would be, with nothing in its tally. */
+static AmprtFinding finding_of(const AmprtProgram *program, const AmprtGraph *graph, int place) {
+  if (place == AMPRT_FOUND_IMAGE) {
+    const AmprtPort *image = amprt_port_find(graph->input, graph->n_inputs, amprt_name_image);
+    return (AmprtFinding){.op = "input",
+                          .value = amprt_name_image,
+                          .layer = "",
+                          .dtype = image ? (AmprtDType)image->dtype : AMPRT_F32,
+                          .place = place};
+  }
+  if (place <= AMPRT_FOUND_VARIABLE) {
+    const AmprtVariable *v = &program->variable[AMPRT_FOUND_VARIABLE - place];
+    return (AmprtFinding){.op = "variable",
+                          .value = v->name,
+                          .layer = v->layer ? v->layer : "",
+                          .dtype = (AmprtDType)v->dtype,
+                          .place = place};
+  }
+  const AmprtValue *v = &graph->value[place];
+  return (AmprtFinding){.op = v->op,
+                        .value = v->name,
+                        .layer = v->layer,
+                        .makers = v->makers,
+                        .dtype = (AmprtDType)v->dtype,
+                        .place = place};
+}
+
+AmprtFinding amprt_finding_at(const AmprtProgram *program, const AmprtGraph *graph, int place,
+                              const AmprtTally *tally) {
+  AmprtFinding finding = finding_of(program, graph, place);
+  finding.found = true;
+  finding.tally = *tally;
+  return finding;
+}
+
 /* Examines a value, unless one that is not finite has been found already. */
 static void look(AmprtFinding *finding, AmprtFinding at, const void *data, int64_t n) {
   if (finding->found || !amprt_dtype_is_float(at.dtype))
@@ -49,18 +84,12 @@ static void look_at_start(const AmprtMachine *machine, const AmprtGraph *graph,
   const AmprtProgram *program = machine->program;
   const AmprtPort *image = amprt_port_find(graph->input, graph->n_inputs, amprt_name_image);
   if (image)
-    look(finding,
-         (AmprtFinding){
-             .op = "input", .value = amprt_name_image, .layer = "", .dtype = image->dtype},
-         amprt_port_at(machine, image), amprt_port_elements(image));
+    look(finding, finding_of(program, graph, AMPRT_FOUND_IMAGE), amprt_port_at(machine, image),
+         amprt_port_elements(image));
   for (int i = 0; i < program->n_variables; i++) {
     const AmprtVariable *v = &program->variable[i];
     if (v->kind == AMPRT_PARAM || v->kind == AMPRT_COPY)
-      look(finding,
-           (AmprtFinding){.op = "variable",
-                          .value = v->name,
-                          .layer = v->layer ? v->layer : "",
-                          .dtype = (AmprtDType)v->dtype},
+      look(finding, finding_of(program, graph, AMPRT_FOUND_VARIABLE - i),
            amprt_variable_at(machine, v), amprt_variable_elements(v));
   }
 }
@@ -78,12 +107,7 @@ static void look_after(void *context, int kernel) {
   for (; search->next < graph->n_values && graph->value[search->next].kernel == kernel;
        search->next++) {
     const AmprtValue *v = &graph->value[search->next];
-    look(search->finding,
-         (AmprtFinding){.op = v->op,
-                        .value = v->name,
-                        .layer = v->layer,
-                        .makers = v->makers,
-                        .dtype = v->dtype},
+    look(search->finding, finding_of(search->machine->program, graph, search->next),
          amprt_value_at(search->machine, v), (int64_t)v->elements);
   }
 }
@@ -167,11 +191,7 @@ bool amprt_state_is_finite(const AmprtMachine *machine, AmprtFinding *finding) {
   for (int i = 0; i < program->n_variables && !finding->found; i++) {
     const AmprtVariable *v = &program->variable[i];
     if (amprt_variable_is_saved(v))
-      look(finding,
-           (AmprtFinding){.op = "variable",
-                          .value = v->name,
-                          .layer = v->layer ? v->layer : "",
-                          .dtype = v->dtype},
+      look(finding, finding_of(program, NULL, AMPRT_FOUND_VARIABLE - i),
            amprt_variable_at(machine, v), amprt_variable_elements(v));
   }
   return !finding->found;

@@ -22,7 +22,10 @@ typedef struct AmprtFinding {
   const char *makers;        /* as in AmprtValue, or NULL */
   AmprtDType dtype;
   AmprtTally tally;
+  int place; /* the number of the graph's value, or one of these */
 } AmprtFinding;
+/* its image; variable i is AMPRT_FOUND_VARIABLE - i */
+enum { AMPRT_FOUND_IMAGE = -1, AMPRT_FOUND_VARIABLE = -2 };
 
 /* A copy of what a step changes even if it is skipped (the loss scale), or with `whole` of all of
  * the state, so that the step can be run again. */
@@ -42,6 +45,10 @@ void amprt_kept_put_back(const AmprtKept *kept, AmprtMachine *machine);
  * Returns false if there is no memory for that. */
 bool amprt_find(AmprtMachine *machine, const AmprtGraph *graph, int past, const AmprtInputs *inputs,
                 const AmprtKept *kept, const AmprtHook *hook, int n_hooks, AmprtFinding *finding);
+
+/* What another process has found in the same graph, by `place` and `tally` alone. */
+AmprtFinding amprt_finding_at(const AmprtProgram *program, const AmprtGraph *graph, int place,
+                              const AmprtTally *tally);
 
 /* Are all variables but the copies finite? If not, *finding is the first that is not. */
 bool amprt_state_is_finite(const AmprtMachine *machine, AmprtFinding *finding);

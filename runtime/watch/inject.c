@@ -16,7 +16,7 @@ struct AmprtInjection {
   uint64_t element;
   bool image;
   const AmprtVariable *variable;
-  const AmprtValue *value;
+  const AmprtValue *value, *first_value; /* of the graph that trains, of graph 0 */
   float held; /* the parameter's element before; its copies are made of it */
 };
 
@@ -61,10 +61,17 @@ static bool set_kind(const char *name, AmprtInjection *injection) {
   return false;
 }
 
+static const AmprtValue *find_value(const AmprtGraph *graph, const char *name) {
+  for (int i = 0; i < graph->n_values; i++)
+    if (!strcmp(graph->value[i].name, name))
+      return &graph->value[i];
+  return NULL;
+}
+
 /* Finds the target. Returns how many elements it has; 0 if the program has none of that name. */
-static uint64_t set_target(const AmprtProgram *program, const char *name,
+static uint64_t set_target(const AmprtMachine *machine, const char *name,
                            AmprtInjection *injection) {
-  const AmprtGraph *graph = &program->graph[0];
+  const AmprtProgram *program = machine->program;
   const AmprtVariable *variable = amprt_variable_find(program, name);
   injection->image = !strcmp(name, amprt_name_image);
   if (injection->image)
@@ -73,15 +80,12 @@ static uint64_t set_target(const AmprtProgram *program, const char *name,
     injection->variable = variable;
     return (uint64_t)amprt_variable_elements(variable);
   }
-  for (int i = 0; i < graph->n_values; i++)
-    if (!strcmp(graph->value[i].name, name)) {
-      injection->value = &graph->value[i];
-      return injection->value->elements;
-    }
-  return 0;
+  injection->value = find_value(machine->train, name);
+  injection->first_value = find_value(&program->graph[0], name);
+  return injection->value && injection->first_value ? injection->value->elements : 0;
 }
 
-static AmprtStatus parse_one(const AmprtProgram *program, const char *text, size_t n,
+static AmprtStatus parse_one(const AmprtMachine *machine, const char *text, size_t n,
                              AmprtInjection *injection, AmprtError *error) {
   Entry entry;
   if (!cut(text, n, &entry, injection) || !set_kind(entry.kind, injection))
@@ -90,12 +94,12 @@ static AmprtStatus parse_one(const AmprtProgram *program, const char *text, size
         "--inject: `%.*s` is not inf@BATCH:NAME, -inf@... or nan@..., with or without "
         "[ELEMENT]",
         n < 80 ? (int)n : 80, text);
-  uint64_t elements = set_target(program, entry.name, injection);
+  uint64_t elements = set_target(machine, entry.name, injection);
   if (!elements)
-    return amprt_fail(error, AMPRT_USAGE,
-                      "--inject: `%.200s` is neither image nor a parameter nor a stored result of "
-                      "@%s",
-                      entry.name, program->graph[0].name);
+    return amprt_fail(error, AMPRT_USAGE, "--inject: `%.200s` is neither image nor a parameter%s",
+                      entry.name,
+                      machine->train->n_values ? " nor a stored result of the step"
+                                               : "; a step of several shards takes no results");
   if (injection->element >= elements)
     return amprt_fail(error, AMPRT_USAGE, "--inject: `%.200s` has %llu elements", entry.name,
                       (unsigned long long)elements);
@@ -122,7 +126,7 @@ AmprtStatus amprt_inject_open(AmprtInject *inject, AmprtMachine *machine, const 
   for (size_t n; *text; text += n + (text[n] == ',')) {
     n = strcspn(text, ",");
     AmprtInjection *entry = &inject->entry[inject->n++];
-    AmprtStatus status = parse_one(machine->program, text, n, entry, error);
+    AmprtStatus status = parse_one(machine, text, n, entry, error);
     if (status)
       return status;
     images |= entry->image;
@@ -186,7 +190,7 @@ void amprt_inject_after(void *context, int kernel) {
   const AmprtInject *inject = context;
   for (int i = 0; i < inject->n; i++) {
     const AmprtInjection *entry = &inject->entry[i];
-    const AmprtValue *value = entry->value;
+    const AmprtValue *value = inject->again ? entry->first_value : entry->value;
     if (value && entry->batch == inject->batch && value->kernel == kernel)
       put(inject->machine, AMPRT_ARENA, value->at, (AmprtDType)value->dtype, entry->element,
           entry->bad);
@@ -198,4 +202,5 @@ void amprt_inject_end(AmprtInject *inject) {
   for (int i = inject->n - 1; i >= 0; i--)
     if (inject->entry[i].variable && inject->entry[i].batch == inject->batch)
       put_variable(inject->machine, &inject->entry[i], inject->entry[i].held);
+  inject->batch = -1;
 }

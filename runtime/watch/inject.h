@@ -11,6 +11,7 @@ typedef struct AmprtInject {
   AmprtMachine *machine;
   AmprtInjection *entry;
   int n;
+  bool again;    /* graph 0 runs a step of the graph that trains once more */
   int64_t batch; /* number of the batch that is running, counted from the start of the stream */
   float *image;  /* a copy of a batch's images, or NULL if no entry needs one */
   AmprtBatch own;
@@ -27,7 +28,8 @@ void amprt_inject_close(AmprtInject *inject);
 const AmprtBatch *amprt_inject_begin(AmprtInject *inject, int64_t number, const AmprtBatch *batch);
 /* The function of an AmprtHook whose context is the AmprtInject. */
 void amprt_inject_after(void *inject, int kernel);
-/* To be called after the step: parameters and copies get back their old values. */
+/* To be called after the step, or with several shards after each shard: parameters and copies get
+ * back their old values. */
 void amprt_inject_end(AmprtInject *inject);
 
 #endif

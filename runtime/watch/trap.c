@@ -13,6 +13,9 @@ AmprtStatus amprt_reproducer_save(const AmprtSession *session, const AmprtBatch 
   const char *dir = session->dir.path;
   char name[64];
   snprintf(name, sizeof name, "nonfinite-%" PRId64 ".safetensors", session->progress.step);
+  if (session->group)
+    snprintf(name, sizeof name, "nonfinite-%" PRId64 ".rank-%d.safetensors", session->progress.step,
+             session->rank);
   AmprtStatus status = amprt_path(path, *dir ? dir : ".", name, error);
   return status ? status
                 : amprt_ckpt_save(path, &session->machine, &session->progress, &session->made,

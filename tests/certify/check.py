@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""check.py AMPCC AMPCC_ZOO full|short: certificates of small models (short: of one), and what --max-error
-refuses."""
+"""Tests --certify and --max-error on small models, with `short` on one of them: check.py AMPCC AMPCC_ZOO full|short"""
 import json
 import os
 import subprocess
@@ -11,7 +10,8 @@ AMPCC, ZOO = map(os.path.abspath, sys.argv[1:3])
 # model, dtype, largest errors against the f32 model: forward, gradient. A relu that opens or closes
 # because its operand was rounded makes a gradient wrong by all of itself.
 MODELS = [("lenet5", "fp16", 0.002, 0.003), ("lenet5", "fp32", 3e-6, 3e-6), ("fashion_resnet8", "bf16", 0.04, 0.4)]
-CODE_ULPS, CODE_SHARE = 8, 0.005  # of f32; of numbers with other bits than the evaluator's
+CODE_ULPS, CODE_SHARE = 8, 0.005  # bounds for the code against the evaluator: units in
+# the last place of f32 tensors; the share of numbers in 16-bit tensors whose bits differ
 failed = []
 
 
@@ -40,7 +40,7 @@ def check_model(model, dtype, forward, gradient):
     expect(what + ": some error", worst["gradient"]["norm"] > 0)
     expect(what + ": nothing lost", worst["forward"]["lost"] == worst["gradient"]["lost"] == 0)
     expect(what + ": code", worst["f32_ulp"] <= CODE_ULPS, worst)
-    # results of sums in f32 seldom agree in every bit
+    # sums in f32 seldom agree with the evaluator's in every bit
     low = [t for t in certificate["tensors"] if t["type"] != "f32"]
     differ = sum(t["code"]["differ"] for t in low)
     expect(what + ": other bits", differ <= CODE_SHARE * sum(t["elements"] for t in low), differ)

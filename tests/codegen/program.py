@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What ampcc writes as a program: tests/codegen/program.py AMPCC RESOURCES CASE
+"""Tests the programs that ampcc writes: program.py AMPCC RESOURCES CASE
 
 CASE names one of the functions below. RESOURCES is the folder of libamprt.a and amprt.h."""
 import json, os, pathlib, re, resource, shutil, subprocess, sys, tempfile

@@ -181,13 +181,13 @@ static void start(int step) {
   const AmprtInput from[] = {{.data = x}, {.data = f}};
   fill(step, x, f);
   expect(cuda_device.start(0, from) == 0, "start");
-  memset(x, 0xff, sizeof x); /* the device has copied the inputs */
+  memset(x, 0xff, sizeof x); /* by now the device has copied the inputs */
 }
 
 /* Starts as many steps ahead as are allowed. Some results are collected late; all are compared. */
 static void check_steps(void) {
   const AmprtBlock block[] = {AMPRT_ARENA, AMPRT_STATE};
-  expect(cuda_device.watch(block, (uint64_t[]){SUM, 0}, (uint32_t[]){4, 4}, 2) == 0, "watch");
+  expect(cuda_device.watch(0, block, (uint64_t[]){SUM, 0}, (uint32_t[]){4, 4}, 2) == 0, "watch");
   int collected = 0;
   for (int step = 0; step < STEPS; step++) {
     if (step - collected == AHEAD)
@@ -237,13 +237,13 @@ int main(int argc, char **argv) {
   setenv("FAKE_CUDA_KERNELS", path, 1);
   image.check = (uint32_t)crc32_z(0, (const unsigned char *)ptx, sizeof ptx);
   expect(cuda_fits(&part, &program, why, sizeof why) == 0, why);
-  expect(cuda_device.open(&program, STATE, ARENA, 0) == 0, "open");
+  expect(cuda_device.open(&program, STATE, ARENA, 0, NULL) == 0, "open");
   if (!failed) {
     check_steps();
     check_pieces();
   }
   cuda_device.close();
-  expect(cuda_device.open(&program, STATE, ARENA, 1) != 0, "strict");
+  expect(cuda_device.open(&program, STATE, ARENA, 1, NULL) != 0, "strict");
   expect(cuda_device.error() && strstr(cuda_device.error(), "--strict-plans"), "why strict");
   cuda_device.close();
   kernels_free(text);

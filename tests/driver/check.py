@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check.py AMPCC AMPCC_ZOO: the command lines of both: exit status, messages, forms of models."""
+"""Tests the command lines of ampcc and ampcc-zoo, their exit status and messages, and the forms of models: check.py AMPCC AMPCC_ZOO"""
 import os
 import pathlib
 import re
@@ -29,6 +29,8 @@ def usage():
     fails(2, "--quiet takes no value", "mlp.pb", "--quiet=1")
     fails(2, "--batch-size needs a value", "mlp.pb", "--batch-size")
     fails(2, "--tf32 is of fp32, not of --dtype=bf16", "mlp.pb", "--tf32", "--dtype=bf16")
+    fails(2, "--sync-batch-norm is of the step that --distributed=off leaves out", "mlp.pb", "--sync-batch-norm", "--distributed=off")
+    fails(2, "--bucket takes SIZE, not `8furlongs`", "mlp.pb", "--bucket=8furlongs")
     fails(2, "--tf32 is for GPUs", "mlp.pb", "--tf32", "--target=cpu")
     fails(2, "--require-tuned is for GPUs", "mlp.pb", "--require-tuned", "--emit=c")
     fails(2, "belong to --certify", "mlp.pb", "--max-error=0.1")
@@ -107,7 +109,7 @@ def bad_input():
 
 
 def is_printable(text):
-    """Does the text hold no byte that a terminal would take as a command?"""
+    """Is there no byte in the text that a terminal would take as a command?"""
     return all(c == "\n" or c.isprintable() for c in text.decode())
 
 
@@ -117,7 +119,7 @@ def store(name, data):
 
 
 def foreign_text():
-    """Bytes that are no text, names that steer terminals: every diagnostic and report is printable, with its place."""
+    """Models of bytes that are no text, and names with commands for terminals: every diagnostic and report is printable and says where."""
     whole = open("mlp.pbtxt", "rb").read()
     line = whole.count(b"\n") + 1
     fails(1, "<stdin>:%d:1: error[E201]: a NUL byte" % line, "-", "--passes=", stdin=whole + b"\0")
@@ -154,7 +156,7 @@ def many_errors():
     def model(n, name=b"n"):
         return b"version: 1" + b"".join(b' node { op: "zz" output: "%s%d" }' % (name, i) for i in range(n))
     for n, most in ((17, "20 errors"), (18, "and 1 more error;"), (400, "and 383 more errors;")):
-        status, out, err = run(AMPCC, "-", stdin=model(n)) # and input, input, loss
+        status, out, err = run(AMPCC, "-", stdin=model(n)) # these errors, and three more: two inputs and a loss are missing
         lines = err.splitlines()
         expect("%d errors are counted" % n, status == 1 and most in lines[-1] and len(lines) <= 21, lines)
     status, out, err = run(AMPCC, "-", "--all-errors", stdin=model(400))
@@ -164,7 +166,7 @@ def many_errors():
 
 
 def tuning_files():
-    """Files that are no tuning files; tests/cuda/programs/tuning.py has those that are. Needs no CUDA."""
+    """Files that are no tuning files are refused, also without CUDA; tests/cuda/programs/tuning.py tests those that are."""
     head = '{"ampcc_tuning": 1, "capability": 90, "cudnn": 91900, "plans": '
     for text, says in (("", "t.json:1:1: error[E407]: '[' or '{' expected"), ("[]", "no tuning file, or one of another version"),
                        ('{"ampcc_tuning": 2}', "no tuning file, or one of another version"), ('{"a": 1,\n  "a": 2}', "t.json:2:5: error[E407]: duplicate object key"),
@@ -177,7 +179,7 @@ def tuning_files():
 
 
 def forms():
-    """Binary, text and graph are the same model, from files and from standard input."""
+    """A model as binary protobuf, as text and as a graph is the same, from a file and from standard input."""
     graph = run(AMPCC, "mlp.pb", "--passes=")[1]
     for name in ("mlp.pb", "mlp.pbtxt", "mlp.amp"):
         data = open(name, "rb").read()

@@ -1,4 +1,4 @@
-"""What check.py and precision.py share: both programs, what ran, what was not as expected."""
+"""What check.py and precision.py share: they run ampcc and ampcc-zoo and count what was not as expected."""
 import os
 import subprocess
 import sys
@@ -8,7 +8,7 @@ failed = []
 
 
 def run(*command, stdin=b"", **env):
-    """Exit status, standard output in bytes, standard error as text."""
+    """Runs a command; returns its exit status, standard output as bytes and standard error as text."""
     done = subprocess.run(list(command), input=stdin, capture_output=True, env={**os.environ, **env})
     return done.returncode, done.stdout, done.stderr.decode(errors="replace")
 
@@ -20,6 +20,6 @@ def expect(what, condition, *shown):
 
 
 def fails(status, text, *args, **more):
-    """ampcc ends with this status and says the text."""
+    """ampcc must end with this status and print this text."""
     got = run(AMPCC, *args, **more)
     expect("%s: status %d and `%s`" % (" ".join(args), status, text), got[0] == status and text in got[2], got)

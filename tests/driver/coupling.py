@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""coupling.py AMPCC: every dtype with every --fp16-implementation with every --loss-scale: what comes of it, or
-the exact message and exit status (specs/resnet.md 1.1, 1.3, 1.7, 3.3; specs/amp-rewrite.md 4.2)."""
+"""Tests how --dtype, --fp16-implementation and --loss-scale depend on each other: coupling.py AMPCC
+
+Each combination of the three must give the loss scale of the table, or end with the message and exit status that the table names
+(specs/resnet.md 1.1, 1.3, 1.7, 3.3; specs/amp-rewrite.md 4.2)."""
 import re
 import subprocess
 import sys
@@ -8,8 +10,9 @@ import sys
 AMPCC = sys.argv[1]
 DTYPES = ("fp32", "fp16", "bf16")
 
-# `-`: the option is absent. Outcomes: `none`: no loss scale; `N+`: fixed, with a finite test; `N`: fixed, blind as
-# TensorFlow's, with a warning; `dyn N`: dynamic from N on; else a key of REFUSED.
+# `-` stands for an option that is absent. An outcome is `none` for no loss scale; `N+` for the fixed scale N with a test for Inf
+# and NaN; `N` for a fixed scale without that test, as in TensorFlow, and a warning; `dyn N` for a dynamic scale that starts at N;
+# or else a key of REFUSED.
 TABLE = """
 implementation  loss scale                fp32       fp16       bf16
 -               -                         none       dyn 32768  none
@@ -78,7 +81,7 @@ REFUSED = {
 WARNING = ("<stdin>: warning: the fixed loss scale %s has no finite test, as in TensorFlow: gradients that overflow spoil the "
            "parameters [-Wloss-scale]\n")
 
-# Settings of the dynamic scale: what the graph then says, or the message.
+# Settings of the dynamic scale, each with what the graph then says, or with the message that refuses it.
 SETTINGS = [
     ("dynamic", "32768.0 growth=2.0, backoff=0.5, interval=2000, min=1.0, max=inf"),
     ("dynamic:init=65536,min=0", "65536.0 growth=2.0, backoff=0.5, interval=2000, min=1.1754943508222875e-38, max=inf"),
@@ -136,7 +139,7 @@ def outcome(graph):
 
 
 def expected(code, scale):
-    """Exit status, outcome and what is on stderr."""
+    """The exit status, the outcome and the text on standard error that a row of the table demands."""
     if code in REFUSED:
         text = REFUSED[code]
         return 2, "", "ampcc: %s\n" % (text % scale if "%s" in text else text)
@@ -175,7 +178,7 @@ def check_setting(scale, want):
 
 
 def check_compat():
-    """--amp-compat=tf is TensorFlow too."""
+    """--amp-compat=tf chooses as TensorFlow does, too."""
     flags = ["--dtype=fp16", "--loss-scale=16", "--amp-compat=tf"]
     status, graph, errors = compile_with(*flags)
     return check(flags, (0, "16", WARNING % 16), (status, outcome(graph), errors))

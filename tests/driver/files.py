@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""files.py AMPCC AMPCC_ZOO: what both programs write: whole or not at all, over nothing but regular files, with the mode that
-umask leaves, and never lost without a word."""
+"""Tests how ampcc and ampcc-zoo write files: files.py AMPCC AMPCC_ZOO
+
+A file is written whole or not at all, replaces nothing but regular files, and has the mode that the umask leaves. Output that
+cannot be written is an error."""
 import os
 import signal
 import socket
@@ -36,7 +38,7 @@ def writers():
 
 
 def device(name, number):
-    """A device of our own, as a broken program run by root would replace the machine's; None where there can be none."""
+    """Makes a device file of our own, as a broken program that root runs would replace the machine's; None where that is not allowed."""
     try:
         os.mknod("places/" + name, stat.S_IFCHR | 0o666, os.makedev(1, number))
         open("places/" + name, "wb").close()
@@ -46,7 +48,7 @@ def device(name, number):
 
 
 def places():
-    """What stands at the output's place: only a regular file is replaced, /dev/null is written to."""
+    """Of what may already be at the output's path only a regular file is replaced; /dev/null is written to."""
     os.mkdir("places")
     os.mkfifo("places/fifo")
     open("places/file", "w").close()
@@ -109,7 +111,7 @@ def full_disk():
 
 
 def dies_with_all(what, command, number):
-    """The command is ended by the signal; every process below it too, and nothing temporary stays."""
+    """The signal ends the command and every process that it started, and no temporary file stays."""
     os.makedirs("tmp", exist_ok=True)
     with open("slowcc", "w") as script:
         script.write("#!/bin/sh\nsleep 100 & echo $! >> %s/pids; echo $$ >> %s/pids; wait\n" % (os.getcwd(), os.getcwd()))
@@ -142,7 +144,7 @@ def dies_with_all(what, command, number):
 
 def signals():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)  # one that is ignored, as nohup leaves it to its children, would stay so
+        signal.signal(number, signal.SIG_DFL)  # a signal that nohup has set to be ignored would stay ignored here
         dies_with_all(number.name, [AMPCC, "mlp.pb", "--target=cpu", "--cc=" + os.path.abspath("slowcc"), "-o", "ended"], number)
 
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""precision.py AMPCC AMPCC_ZOO: --explain-precision, --precision-file, -W, --excess-precision: what they
-print, what they change, and every error of theirs."""
+"""Tests the flags that explain and change precisions: precision.py AMPCC AMPCC_ZOO
+
+These are --explain-precision, --precision-file, -W and --excess-precision: what they print, what they change in the graph, and all
+errors that they can give."""
 import json
 import os
 import re
@@ -11,7 +13,7 @@ import tempfile
 import commands
 from commands import ZOO, expect, failed, fails
 
-# Two roundings in a row, a rounding between pointwise ops, one before a product.
+# This graph rounds twice in a row, once between elementwise ops, and once before a product.
 CASTS = """graph @train stage train {
   %x = input {name="image"} : f32[8,8]
   %w = variable {kind="param", init="ones"} : f32[8,8]
@@ -41,7 +43,7 @@ CONSTANTS = """graph @train stage train {
   output %z {name="z"}
 }
 """
-# sigmoid is computed low only if a rule asks for it, as nothing low reads it
+# no op in a low type reads the sigmoid, so it is computed in one only if a rule asks for it
 LOW = """graph @train stage train {
   %x = input {name="image"} : f32[4096]
   %t = sigmoid %x : f32[4096]
@@ -49,7 +51,7 @@ LOW = """graph @train stage train {
   output %s {name="s"}
 }
 """
-# one reader wants the image low, one in f32: the cast between them has no loop to go into
+# one reader wants the image in a low type and one in f32, and no loop can do the cast between them
 TWO_TYPES = """graph @train stage train {
   %x = input {name="image"} : f32[8,8]
   %y = matmul %x, %x : f32[8,8]
@@ -105,7 +107,7 @@ def explained():
     says("@train: ", *FP16, "--explain-precision")
     says("casts: 0 kernels of their own, 0 of weights", *FP16, "-v")
     says("%layer3.0.conv1 = conv2d in @train", *FP16, "--explain-precision=layer?.0.conv1")
-    # the graph's text holds the same explanations
+    # the text of the graph has the same explanations
     run(*FP16)
     again = run("out.amp", "--passes=", "-o", "again.amp", "--explain-precision")[1]
     expect("from text the same", again and again == run(*FP16, "--explain-precision")[1])
@@ -123,7 +125,7 @@ def explained():
 def for_machines():
     status, out, err = run(*FP16, "--explain-precision=json")
     graphs = json.loads(out) if status == 0 else []
-    expect("json: every graph", [g["graph"] for g in graphs] == ["train", "eval", "stats"], err)
+    expect("json: every graph", [g["graph"] for g in graphs] == ["train", "eval", "stats", "train_dp"], err)
     ops = {op["name"]: op for op in graphs[0]["ops"]} if graphs else {}
     relu = ops.get("layer1.0.relu1", {})
     expect("json: an op", (relu.get("class"), relu.get("rule"), relu.get("dtype")) == ("clear", "between", "f16"), relu)

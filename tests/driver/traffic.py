@@ -1,4 +1,4 @@
-"""traffic.py AMPCC: --print-traffic on a graph whose bytes are counted by hand."""
+"""Tests --print-traffic on a graph whose bytes were counted by hand: traffic.py AMPCC"""
 import pathlib, subprocess, sys, tempfile
 
 GRAPH = """graph @train stage planned arena 1536 state 512 {
@@ -13,7 +13,8 @@ GRAPH = """graph @train stage planned arena 1536 state 512 {
   output %b {name="b"}
 }
 """
-# kernel 0 reads x; 1 reads a through a view; 2 reads a, once, and w; they write a, b and w: 512 bytes each
+# Kernel 0 reads x and writes a; kernel 1 reads a through a view and writes b; kernel 2 reads a (once) and w and writes w. Each is
+# 512 bytes.
 WANT = {"loops, forward": (3, 2048, 1536), "all": (3, 2048, 1536)}
 
 

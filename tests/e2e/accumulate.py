@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""usage: accumulate.py AMPCC ZOO
+"""Tests --accumulate, which sums the gradients of several parts of a batch: accumulate.py AMPCC ZOO
 
---accumulate: four parts of 32 against one batch of 128, in a convolutional net without batch normalisation (and without ReLU, whose
-mask may flip where a sum is rounded otherwise): the parameters and slots
-after some steps, the losses, the count of steps and of examples. With batch normalisation and in fp16: skipped steps leave nothing
-behind, a resumed run is bit-equal. What looks at one batch says so."""
-import json, pathlib, shutil, subprocess, sys, tempfile
+Four parts of 32 examples must train as one batch of 128: the same parameters and slots, losses, and counts of steps and examples.
+The net has no batch normalisation, which would see the parts, and no ReLU, whose mask may flip where a sum is rounded otherwise. In
+a net with batch normalisation, in fp16, skipped steps must leave nothing behind, and a resumed run must be equal to the bit. Flags
+that look into a single batch must say that they cannot."""
+import pathlib, shutil, subprocess, sys, tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "oracle"))
 import compare, data, tensors
 
-BOUND, SLOT_BOUND = 1e-6, 1e-5  # the slots are sums in which most cancels
+BOUND, SLOT_BOUND = 1e-6, 1e-5  # slots are sums whose terms nearly cancel
 MODEL = """version: 1 name: "net"
 input { name: "image" dim: [0, 32, 32, 3] } input { name: "label" dim: 0 }
 parameter { name: "conv.weight" dim: [8, 3, 3, 3] init { kind: HE_NORMAL } }
@@ -37,17 +37,12 @@ def program(command):
     return got.returncode, got.stdout + got.stderr
 
 
-def events(folder, kind):
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return [e for e in lines if e["event"] == kind]
-
-
 def train(ampcc, tmp, name, model, flags, run=()):
     compare.run(ampcc, model, "-o", tmp / name, "--target=cpu", *flags)
     folder = tmp / ("run_" + name)
     compare.run(tmp / name, f"--data-dir={tmp / 'data'}", "--threads=1", f"--model-dir={folder}", "--epochs-between-evals=4", "--log-every=1", "-q", *run)
     (saved,) = folder.glob("*.safetensors")
-    return tensors.load(saved), events(folder, "train"), events(folder, "eval")
+    return tensors.load(saved), compare.events(folder, "train"), compare.events(folder, "eval")
 
 
 def same_as_whole(ampcc, tmp, bad):
@@ -75,7 +70,7 @@ def same_as_whole(ampcc, tmp, bad):
 
 
 def with_norms(ampcc, zoo, tmp, bad):
-    """Inf in every part until the scale has come down: no parameter or statistic keeps any of it."""
+    """Every part has gradients of Inf until the loss scale has come down; no parameter or statistic may keep any of it."""
     compare.run(zoo, "cifar_resnet8", "-o", tmp / "resnet.pb")
     flags = ["--batch-size=64", "--accumulate=4", "--dtype=fp16", "--loss-scale=dynamic:init=1073741824,interval=4"]
     state, steps, _ = train(ampcc, tmp, "norms", tmp / "resnet.pb", flags, ["--train-epochs=2"])
@@ -88,7 +83,7 @@ def with_norms(ampcc, zoo, tmp, bad):
             bad.append(f"{key} is not finite")
     if any(key.endswith((".sum", "_sum")) for key in state):
         bad.append("sums are in the checkpoint")
-    # two runs of half the steps are one of all
+    # a run in two halves ends as one in one go
     common = [f"--data-dir={tmp / 'data'}", "--threads=1", "--epochs-between-evals=4", "-q", f"--model-dir={tmp / 'halves'}", "--train-epochs=2"]
     compare.run(tmp / "norms", *common, "--max-train-steps=3")
     compare.run(tmp / "norms", *common, "--resume")

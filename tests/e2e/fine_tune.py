@@ -1,34 +1,24 @@
 #!/usr/bin/env python3
-"""fine_tune.py AMPCC AMPCC_ZOO: the weights of ten garments of Fashion-MNIST, tuned to five of them.
+"""Tests --init-from and --train: weights trained on ten garments of Fashion-MNIST are tuned to five of them.
 
-A short training of ten classes; then a program for five that starts from its checkpoint and trains the head alone: it says
-which tensors it draws afresh, what is not trained stays as it was to the bit, and it is soon better than the same training
-from nothing. 77: Debian's dataset-fashion-mnist is not there.
+    fine_tune.py AMPCC AMPCC_ZOO
+
+A short training has ten classes. A program for five classes starts from its checkpoint and trains the head alone. It must say which
+tensors it draws afresh, leave what is not trained as it was to the bit, and soon be better than the same training from random
+weights. The test is skipped (77) without Debian's dataset-fashion-mnist.
 """
 import gzip
-import json
 import os
 import re
 import struct
-import subprocess
 import sys
 import tempfile
+
+from shell import check, run, tensors
 
 AMPCC, ZOO = map(os.path.abspath, sys.argv[1:3])
 FASHION = "/usr/share/datasets/fashion-mnist"
 KEPT = 5  # classes 0 to 4
-
-
-def run(*args):
-    done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        sys.exit("%s: status %d\n%s" % (" ".join(args), done.returncode, done.stdout))
-    return done.stdout
-
-
-def check(what, condition):
-    print("%-76s %s" % (what, "ok" if condition else "FAILED"))
-    return bool(condition)
 
 
 def build(name, classes, *flags):
@@ -48,13 +38,6 @@ def keep_five(part, most):
         file.write(struct.pack(">II", 0x801, len(wanted)) + bytes(labels[i] for i in wanted))
     with open("five/%s-images-idx3-ubyte" % part, "wb") as file:
         file.write(struct.pack(">IIII", 0x803, len(wanted), 28, 28) + b"".join(images[784 * i:784 * (i + 1)] for i in wanted))
-
-
-def tensors(path):
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header, body = json.loads(file.read(size)), file.read()
-    return {name: body[slice(*entry["data_offsets"])] for name, entry in header.items() if name != "__metadata__"}
 
 
 def accuracy(text):

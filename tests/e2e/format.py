@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""format.py ROOT: all C that git tracks is formatted as clang-format 14 does it with .clang-format. Other versions
-format otherwise, so where there is no 14 this is skipped."""
+"""Tests that all C that git tracks is formatted as clang-format 14 does it with .clang-format: format.py ROOT
+
+Other versions format otherwise, so the test is skipped where there is no version 14."""
 import shutil
 import subprocess
 import sys
 
 
 def found():
-    """clang-format 14 by either of its names."""
+    """The path of clang-format 14, which has two possible names."""
     for name in ["clang-format-14", "clang-format"]:
         if shutil.which(name):
             version = subprocess.run([name, "--version"], check=True, capture_output=True, text=True).stdout

@@ -1,32 +1,25 @@
 #!/usr/bin/env python3
-"""injections.py AMPCC AMPCC_ZOO COUNT: Inf and NaN at COUNT random places of ResNet-20, half of them in fp16,
-half in bf16: in the input, a weight, a layer's result, a gradient.
+"""Tests that a program finds the place where an Inf or NaN came from: injections.py AMPCC AMPCC_ZOO COUNT
 
-Every third batch is spoiled in one element. Each time the step must be skipped and the place named, with
-the op and layer that the compiler's own text gives for it, and the two steps after it must be good. A
-second run is spoiled in the same batches, but always in the last bias's gradient: both must end with the
-same checkpoint, to the byte, so no skipped step has left anything behind."""
-import hashlib
+--inject puts Inf or NaN at COUNT random places of ResNet-20, half of them in fp16 and half in bf16: into the input, a weight, a
+layer's result or a gradient. Every third batch is spoiled in one element. Each time the step must be skipped and the place named,
+with the op and layer that the compiler's own text gives for it, and the two steps after it must be good. A second run is spoiled
+in the same batches, but always in the last bias's gradient: both must end with the same checkpoint, to the byte, so no skipped
+step has left anything behind."""
 import json
 import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 
+from shell import content, run
+
+os.environ["OMP_NUM_THREADS"] = "1"
 AMPCC, ZOO, COUNT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), int(sys.argv[3])
 SCALE = 4096.0
 NODE = re.compile(r"  (?P<results>%\S+(?:, %\S+)*) = (?P<op>\w+)(?P<args>[^{:]*)(?:\{(?P<attrs>.*)\})? : (?P<types>[^\"]*?)"
                   r"(?: loc \"(?P<loc>.*)\")?$")
-
-
-def run(*args):
-    done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    text = done.stdout.decode(errors="replace")
-    if done.returncode:
-        sys.exit("%s: status %d\n%s" % (" ".join(args), done.returncode, text))
-    return text
 
 
 def elements(written):
@@ -37,12 +30,12 @@ def elements(written):
 
 
 def places(text):
-    """Targets by kind, each with name, op, layer and number of elements, out of the plan of @train."""
+    """The places that --inject can name, read from the plan of @train: lists by kind of (name, op, layer, number of elements)."""
     found = {"input": [], "weight": [], "result": [], "gradient": []}
     body = text[text.index("graph @train"):].split("\n}\n")[0]
     nodes = [match.groupdict() for match in map(NODE.match, body.split("\n")) if match]
     gradients = {node["args"].split(",")[2].strip(" %") for node in nodes if node["op"] == "opt_momentum"}
-    readers = {}  # of variables; the first that has a layer
+    readers = {}  # from a variable to the layer of the first op that reads it and has one
     for node in nodes:
         for name in re.findall(r"%([^\s,]+)", node["args"]):
             copied = re.sub(r"\.(f16|bf16)$", "", name)
@@ -71,13 +64,8 @@ def train(program, folder, flags):
         return [json.loads(line) for line in log]
 
 
-def digest(folder, step):
-    with open(os.path.join(folder, "ckpt-%d.safetensors" % step), "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
-
-
 def wrong(event, place, kind, batch):
-    """What is wrong with an event of the log; nothing if all is as it should be."""
+    """Lists what is wrong with an event of the log; the list is empty if all is as it should be."""
     name, op, layer, _ = place
     want = {"batch": batch, "step": (batch + 1) // 3 * 2, "skipped": 1, "value": name, "op": op, "layer": layer,
             "inf": int(kind == "inf"), "nan": int(kind == "nan"), "loss_scale": 2 * SCALE}
@@ -85,7 +73,7 @@ def wrong(event, place, kind, batch):
 
 
 def spoil(dtype, count, chance):
-    """Runs `count` injections; returns how many went as they should."""
+    """Runs `count` injections; returns how many of them were found as they should be."""
     flags = ["--dtype=" + dtype, "--batch-size=4", "--loss-scale=dynamic:init=%g,interval=2" % SCALE]
     run(AMPCC, "r20.pb", "-o", dtype, "--target=cpu", *flags)
     found = places(run(AMPCC, "r20.pb", "--emit=ir", *flags))
@@ -110,7 +98,8 @@ def spoil(dtype, count, chance):
         if mistakes:
             print("%s: %s in %s at batch %d: %s" % (dtype, kind, place[0], batch, "; ".join(mistakes)))
     train("./" + dtype, dtype + "-b", steps + ["--inject=" + ",".join("nan@%d:fc.bias.grad" % batch for batch, *_ in plan)])
-    if digest(dtype + "-a", 2 * count + 1) != digest(dtype + "-b", 2 * count + 1):
+    last = "/ckpt-%d.safetensors" % (2 * count + 1)
+    if content(dtype + "-a" + last) != content(dtype + "-b" + last):
         print("%s: skipped steps left something behind" % dtype)
         return 0
     return good

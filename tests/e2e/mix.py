@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""usage: mix.py AMPCC
+"""Tests --mixup and --cutmix against plain Python: mix.py AMPCC
 
---mixup and --cutmix against plain Python: the loss, the accuracy and the gradient of one step, for every loss, from the images, the
-labels and the draw that --dump-step writes; gradients are central differences in double precision. A resumed run is bit-equal, other
-alphas hold at run time, a program that does not mix says so."""
+For every loss the loss, the accuracy and the gradient of one step are computed from the images, the labels and the random draw that
+--dump-step writes; the gradient by central differences in double precision. Furthermore a resumed run must be equal to the bit,
+another alpha can be given at run time, and a program that does not mix must say so."""
 import math, pathlib, subprocess, sys, tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "oracle"))
@@ -38,7 +38,7 @@ def wanted(label):
 
 
 def mixed_images(image, mix):
-    """The batch as the step should see it, and the share of the own labels."""
+    """The images as the step should see them, and the share of each example's own label in its loss."""
     other, top, bottom, left, right = mix
     own = [0.0 if top <= p // 3 // SIDE < bottom and left <= p // 3 % SIDE < right else 1 - other for p in range(SIZE)]
     rows = [image[n * SIZE:(n + 1) * SIZE] for n in range(BATCH)]
@@ -106,7 +106,7 @@ def main(ampcc):
                     shares.append(check_step(name, loss_of, tensors.load(tmp / "dump"), weights, bad))
         if len(set(shares)) < 4 or not all(0 < s < 1 for s in shares[:2]):
             bad.append(f"nothing was mixed: {shares}")
-        # the last program, with another alpha, with none, and resumed
+        # the last program runs with another alpha, without mixing, and is resumed
         for flags, want in (["--cutmix=0"], 0), (["--cutmix=0", "--mixup=4"], 1):
             compare.run(tmp / "net", *common, *flags, f"--dump-step={tmp / 'dump'}")
             if (tensors.load(tmp / "dump")["mix"][1][0] > 0) != want:
@@ -118,7 +118,7 @@ def main(ampcc):
         whole, halves = (tensors.load(tmp / part / "ckpt-10.safetensors") for part in ("whole", "halves"))
         if whole != halves or list(whole["global_step"][1]) != [10]:
             bad.append("the resumed run differs")
-        # a trapped step keeps its draw, so that it runs again as it ran
+        # the file of a trapped step holds its random draw, so that the step runs again in the same way
         compare_trap(tmp, train, bad)
         compare.run(ampcc, tmp / "net.pbtxt", "-o", tmp / "plain", "--target=cpu")
         got = subprocess.run([str(tmp / "plain"), *train[:-1], f"--model-dir={tmp / 'none'}"], capture_output=True, text=True)

@@ -1,45 +1,26 @@
 #!/usr/bin/env python3
-"""photographs.py AMPCC AMPCC_ZOO AMPCC_PACK WRITE_SHARDS SAMPLE.tar [memorise]: the photographs in the tar file as
-folders, as TFRecord shards and packed.
+"""Tests that photographs train the same from folders, from TFRecord shards and packed by ampcc-pack.
 
-Without `memorise`, on a small net: the first batch of a training, cropped and flipped, is the same from all three with
-any number of threads, to the bit, and a training that is stopped in the middle of an epoch and resumed ends like one in
-one go. With it (minutes): ResNet-18 learns all 125 photographs by heart from each. 77: there is no such
-file.
+    photographs.py AMPCC AMPCC_ZOO AMPCC_PACK WRITE_SHARDS SAMPLE.tar [memorise]
+
+The photographs are those of the tar file. With a small net the first batch of a training, cropped and flipped, must be the same
+from all three sources with any number of threads, to the bit; a training that is stopped in the middle of an epoch and resumed
+must end like one in one go. With `memorise`, which takes minutes, ResNet-18 must instead learn all 125 photographs by heart from
+each source. The test is skipped (77) if there is no such tar file.
 """
-import json
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import tempfile
 
+from shell import check, run, tensors
+
 AMPCC, ZOO, PACK, SHARDS, SAMPLE = map(os.path.abspath, sys.argv[1:6])
 
 
-def run(*args, **more):
-    done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if done.returncode:
-        sys.exit("%s: status %d\n%s" % (" ".join(args), done.returncode, done.stdout))
-    return done.stdout
-
-
-def check(what, condition):
-    print("%-76s %s" % (what, "ok" if condition else "FAILED"))
-    return bool(condition)
-
-
-def tensors(path):
-    """Of a safetensors file: name -> bytes."""
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header, body = json.loads(file.read(size)), file.read()
-    return {name: body[slice(*entry["data_offsets"])] for name, entry in header.items() if name != "__metadata__"}
-
-
 def make_data():
-    """folder/, pack/ and shards/ of the same images in the same order: by class, then by name."""
+    """Makes folder/, pack/ and shards/ of the same images in the same order: by class, then by name."""
     with tarfile.open(SAMPLE) as tar:
         tar.extractall("folder", filter="data") if hasattr(tarfile, "data_filter") else tar.extractall("folder")
     os.symlink("train", "folder/val")
@@ -74,12 +55,12 @@ def same():
             out = "%s-%d.safetensors" % (name, threads)
             run(program, *source(name), "--dump-step=" + out, "--data-threads=%d" % threads, "--model-dir=")
             step = tensors(out)
-            labels = [x - (name == "imagenet") for x in memoryview(step["label"]).cast("i")]
+            labels = [x - (name == "imagenet") for x in memoryview(step["label"].data).cast("i")]
             first = first or (step["image"], labels)
             good &= check("the first batch: %s, %d threads" % (name, threads), (step["image"], labels) == first)
         train = [program, *source(name), "--skip-eval", "--train-epochs=2", "--model-dir=" + name]
         run(*train[:-1], "--model-dir=whole-" + name, "--data-threads=3")
-        run(*train, "--max-train-steps=11") # of 16: in the second epoch
+        run(*train, "--max-train-steps=11") # of 16 steps: stops in the second epoch
         run(*train, "--resume")
         good &= check("stopped in the middle of an epoch and resumed: %s" % name,
                       tensors(name + "/ckpt-16.safetensors") == tensors("whole-%s/ckpt-16.safetensors" % name))

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""readme.py AMPCC README...: runs the commands that start with `$ ` in the console blocks of these files
-and compares what they print with the lines below; a line `...` stands for any number of lines."""
+"""Tests the examples of READMEs: readme.py AMPCC README...
+
+Runs the commands that start with `$ ` in the console blocks of these files and compares what they print with the lines below. A
+line `...` stands for any number of lines."""
 import os
 import re
 import subprocess
@@ -8,7 +10,7 @@ import sys
 
 
 def matches(want, got):
-    """want, got: lists of lines; greedy from the left is enough as the pieces are in order."""
+    """Do the lines `got` match the lines `want`? As the pieces between `...` are in order, taking the first match of each is enough."""
     if not want:
         return not got
     if want[0] == "...":

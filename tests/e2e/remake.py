@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""remake.py AMPCC AMPCC_ZOO: a program that is asked for what it was not made with prints a command;
-that command makes a program which takes the same flags."""
+"""Tests the commands that programs print when they get a flag of the compiler: remake.py AMPCC AMPCC_ZOO
+
+A program that is asked for what it was not compiled with prints a command. That command must make a program that takes the flags."""
 import os
 import subprocess
 import sys
@@ -19,7 +20,7 @@ def run(command, status=0):
 
 
 def remake(program, flags, made):
-    """Asks `program` for what the flags say, obeys its answer, and asks the program `made` of it."""
+    """Gives the flags to `program`, which must refuse them; runs the command that it prints, and gives them to the new program `made`."""
     answer = run(["./" + program, *flags], status=2)
     command = answer.split("): ", 1)[1].strip()
     print(command)
@@ -47,12 +48,12 @@ with tempfile.TemporaryDirectory() as scratch:
     run(["./fourth", *casting, *STEP, "--nofine_tune"])
     assert "--train='fc3.*'" in remake("fourth", ["--fine_tune"], "fifth")
 
-    # what an implementation brings with it is what the program has
+    # the flags may name the loss scale that --fp16-implementation=casting has chosen
     run([AMPCC, "mlp.pb", "--target=cpu", "--dtype=fp16", "--fp16-implementation=casting", "-o", "sixth"])
     run(["./sixth", "--loss_scale=128", "--fp16_implementation=casting", "--dtype=fp16", *STEP])
     run(["./sixth", "--loss_scale=128", "--fp16_implementation=graph_rewrite"], status=2)
 
-    # a model of the zoo by size and version
+    # size and version name another model of the zoo
     run([ZOO, "fashion_resnet14", "-o", "net.pb"])
     run([AMPCC, "net.pb", "--target=cpu", "--batch-size=4", "-o", "net"])
     run(["./net", "--resnet_size=14", "--version=1", *STEP])

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""style.py ROOT: what clang-format does not see: tabs, trailing blanks, missing last newlines, unnamed
-TODOs, lines of C past 100 columns (clang-format leaves comments alone, so that figures stay), overlong
-files. Looks at what git tracks."""
+"""Finds faults of style that clang-format does not: style.py ROOT
+
+These are tabs, trailing blanks, a missing newline at the end, a TODO without a name, lines of C past 100 columns (clang-format
+leaves comments alone, so that figures stay), and files that are too long, among those that git tracks."""
 import os
 import re
 import subprocess

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""campaign.py [--count=N] [--seed=N] [--kind=K,K] [--keep=FOLDER] AMPCC AMPCC_ZOO [AMPCC_TF]: hostile inputs for whole programs.
+"""Runs ampcc, ampcc-zoo, ampcc-tf and compiled programs on hostile input:
 
-Each of N cases (default 60) is made of a kind, by turns, and a number: the same seed gives the same cases, and a case that fails
-is printed with the command that shows it alone. Best run on a build with sanitizers. Whatever the input, a program must
+    campaign.py [--count=N] [--seed=N] [--kind=K,K] [--keep=FOLDER] AMPCC AMPCC_ZOO [AMPCC_TF]
+
+The kinds take turns in the N cases (default 60), and each case is made from a kind and a number. So the same seed gives the same
+cases, and a case that fails is printed with the command that runs it alone. Best run on a build with sanitizers. Whatever the input, a program must
 
   - end by itself within 10 seconds, with status 0, 1, 2 or 3, and without a sanitizer's report;
   - if it failed, say why, in at most 4 kB of printable text;
@@ -33,7 +35,7 @@ SANITIZERS = {"ASAN_OPTIONS": "exitcode=99:hard_rss_limit_mb=3000:detect_leaks=0
 class Case:
     command: list           # the program and its arguments; files are named relative to the case's folder
     files: dict             # name -> bytes
-    output: str = "out"     # what the command is told to write; "": nothing
+    output: str = "out"     # the file that the command is told to write; "" if there is none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Tools:
 
     @functools.lru_cache
     def made(self, *command):
-        """Standard output of a command that must succeed, once per campaign."""
+        """The standard output of a command that must succeed; each command runs once per campaign."""
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
 
     def model(self, rng):
@@ -64,7 +66,7 @@ WORDS = ("0", "-1", "1", "2147483648", "9223372036854775807", "-9223372036854775
 
 
 def mutated_bytes(rng, data):
-    """A few of: flipped bits, overwritten, removed, repeated or inserted runs, a cut."""
+    """The data with a few random changes: flipped bits; runs that are overwritten, removed, repeated or inserted; a cut."""
     data = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4, 16))):
         at, n = rng.randrange(len(data) + 1), rng.choice((1, 1, 2, 4, 8, 100))
@@ -96,7 +98,7 @@ def varint(n):
 
 
 def wire_fields(data):
-    """(number, wire type, value) of each field of a protobuf message; None if it is none."""
+    """The fields of a protobuf message as (number, wire type, value); None if the bytes are no message."""
     fields, at = [], 0
 
     def number():
@@ -123,7 +125,7 @@ def wire_fields(data):
 
 
 def mutated_message(rng, data):
-    """A protobuf message that is well formed, with one value, somewhere inside, changed, dropped, doubled or moved."""
+    """A well-formed protobuf message in which one value, on any level, was changed, dropped, doubled or moved."""
     fields = wire_fields(data)
     if not fields:
         return rng.choice(WORDS).encode() if rng.random() < 0.5 else mutated_bytes(rng, data or b"x")
@@ -163,7 +165,7 @@ NUMBER, STRING, WORD = re.compile(r"-?[\d.]+([eE][-+]?\d+)?$"), re.compile(r'"')
 
 
 def mutated_text(rng, text, words=WORDS):
-    """Numbers become other numbers, strings other strings, words other words; a third of the time anything becomes anything,
+    """Replaces numbers by other numbers, strings by other strings and words by other words; in a third of the cases anything by anything;
     runs are removed, repeated or swapped, and now and then single bytes change."""
     if rng.random() < 0.1:
         return mutated_bytes(rng, text)
@@ -213,7 +215,7 @@ def kind_pbtxt(rng, tools):
 
 
 def kind_amp(rng, tools):
-    """Graphs before all passes, after all, and between."""
+    """Graphs as they are before all passes, after all, and between two passes."""
     model = rng.choice(("mlp", "lenet5"))
     with tempfile.TemporaryDirectory() as folder:
         name = os.path.join(folder, model + ".pb")
@@ -238,7 +240,7 @@ def kind_tuning(rng, tools):
 
 
 def kind_flags(rng, tools):
-    """Any flags of --help, with any values; none that runs a command or writes another file."""
+    """Any flags of --help with any values, but for those that run a command or write another file."""
     flags = re.findall(r"--([a-z0-9-]+)(\[?=?\S*)", tools.made(tools.ampcc, "--help").decode())
     given = []
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -277,7 +279,7 @@ KINDS = {name[5:]: make for name, make in sorted(globals().items()) if name.star
 # ---- running and judging ----
 
 def printable(text):
-    """Is it UTF-8 without characters that steer a terminal (ir/base/text.h)?"""
+    """Is the text UTF-8 without characters that a terminal takes as commands (ir/base/text.h)?"""
     try:
         return not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", text.decode())
     except UnicodeDecodeError:
@@ -285,7 +287,7 @@ def printable(text):
 
 
 def judge(case, folder):
-    """Runs the case in its folder; the status, a list of what is wrong with what it did, what it said."""
+    """Runs the case in its folder; returns its status, a list of what it did wrong, and what it printed."""
     for name, data in case.files.items():
         (folder / name).write_bytes(data)
     (folder / ".tmp").mkdir()

@@ -1,5 +1,7 @@
-"""seeds.py KIND: writes one seed to stdout: ckpt, foreign (fuzz_ckpt); idx, idx_gz, cifar10, cifar100, cifar100_coarse
-(fuzz_data); pack, pack_pixels (fuzz_pack); record, example (fuzz_record)."""
+"""Writes one seed of a fuzz target to standard output: seeds.py KIND
+
+The kinds are ckpt and foreign for fuzz_ckpt; idx, idx_gz, cifar10, cifar100 and cifar100_coarse for fuzz_data; pack and
+pack_pixels for fuzz_pack; record and example for fuzz_record."""
 import gzip
 import json
 import struct
@@ -57,7 +59,7 @@ def cifar100_coarse():
 
 
 def field(number, data):
-    """A field of protobuf that holds bytes, fewer than 2^14: two digits of their number to the base 128."""
+    """A protobuf field of bytes. There are fewer than 2^14 of them, so that their number takes two base-128 digits."""
     return bytes([number << 3 | 2, len(data) & 127 | 128, len(data) >> 7]) + data
 
 
@@ -84,7 +86,7 @@ def masked_crc32c(data):
 
 
 def packed(flags, classes, shape, names, records):
-    """As runtime/data/pack.h has it; records of (label, boxes of four floats each, image)."""
+    """A pack in the format of runtime/data/pack.h; `records` is a list of (label, boxes of four floats each, image)."""
     note = b"a seed"
     names = b"".join(name + b"\0" for name in names)
     data, index, begin = b"", b"", 56 + len(note) + len(names)

@@ -1,5 +1,5 @@
 """What must hold on a GPU: numbers, accuracy, resuming, repeatability, no invalid access."""
-import json, shutil, subprocess, time
+import json, os, shutil, subprocess, time
 
 import machine, tensors
 
@@ -194,3 +194,64 @@ def sanitizer(place, end, found):
         found[check] = f"{words}; {(text.strip().splitlines() or ['it wrote no log'])[-1].strip('= ')}; {time.monotonic() - began:.0f} s"
     if bad:
         raise AssertionError(", ".join(bad))
+
+
+def ranks(place, end, found):
+    """One GPU, which sums over itself: NCCL refuses two ranks on one. Its collectives are captured with the step; the bytes must
+    be those of a run without ranks, in every order of sums. The times say what the second stream and the calls cost, not what
+    travelling between GPUs does."""
+    rows = found["rows"] = [["program", "sums", "checkpoint", "ms a step", "share of a step without"]]
+    wrong = []
+    for name, steps in (("small_fp32", 60), ("small_fp16", 60), ("resnet50_fp16", 24)):
+        flags = ["--synthetic-examples=6400", "--train-epochs=100", f"--max-train-steps={steps}", "--log-every=6", "--skip-eval", "-q"]
+        plain = None
+        for order in ("", "placement", "run", "off"):
+            os.environ.pop("AMPRT_ONE_RANK", None)
+            if order:
+                os.environ["AMPRT_ONE_RANK"] = "1"
+            try:
+                saved = last_checkpoint(place, name, end, *flags, *([f"--deterministic={order}"] if order else []))
+            finally:
+                os.environ.pop("AMPRT_ONE_RANK", None)
+            log = events(place.work / "last", "train")
+            rate = sorted(e["images_per_second"] for e in log[1:])[len(log[1:]) // 2]
+            batch = events(place.work / "last", "start")[0]["batch_size"]
+            plain = plain or (saved, batch / rate)
+            same = saved == plain[0]
+            rows.append([name, order or "none", "equal bytes" if same else "DIFFERENT", f"{1e3 * batch / rate:.3f}", f"{batch / rate / plain[1]:.3f}"])
+            wrong += [] if same else [f"{name} {order}"]
+    gpus = len(machine.answer(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]).splitlines())
+    found["several GPUs"] = f"not tried: this machine has {gpus}" if gpus < 2 else several(place, end, gpus)
+    if wrong:
+        raise AssertionError(f"other bytes: {', '.join(wrong)}")
+
+
+def several(place, end, gpus):
+    """As many ranks as GPUs: two runs in an order that depends on their number alone have equal bytes, and what a step then takes
+    beside one GPU alone."""
+    import socket
+    saved, times = [], []
+    for n in (1, gpus, gpus):
+        folder = place.work / f"several-{len(times)}"
+        shutil.rmtree(folder, ignore_errors=True)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        processes = []
+        for r in range(n):
+            where = {"WORLD_SIZE": n, "RANK": r, "LOCAL_RANK": r, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} if n > 1 else {}
+            processes.append(machine.start([place.program("resnet50_fp16"), DEVICE, "--use-synthetic-data", "--max-train-steps=60", "--log-every=10",
+                                            "--skip-eval", "-q", "--deterministic=placement", f"--model-dir={folder}"],
+                                           env={**os.environ, **{k: str(v) for k, v in where.items()}}, stderr=subprocess.PIPE))
+        try:
+            texts = [p.communicate(timeout=max(end - time.monotonic(), 1))[1] for p in processes]
+        finally:
+            for p in processes:
+                machine.stop(p)
+        if any(p.returncode for p in processes):
+            raise AssertionError(" ".join(texts)[-600:])
+        rates = sorted(e["images_per_second"] for e in events(folder, "train")[1:])
+        times.append(rates[len(rates) // 2])
+        saved.append(newest(folder).read_bytes())
+    if saved[1] != saved[2]:
+        raise AssertionError(f"{gpus} ranks: two runs with --deterministic=placement have other bytes")
+    return f"{gpus} ranks: equal bytes twice; {times[1]:.0f} and {times[2]:.0f} images/s, {times[1] / times[0] / gpus:.3f} of {gpus} times one"

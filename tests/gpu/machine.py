@@ -125,7 +125,7 @@ def link_toolkit(folder, end):
     if (CARRIED / "toolkit.tar.gz").exists():
         carried.mkdir(exist_ok=True)
         run(["tar", "-xzf", CARRIED / "toolkit.tar.gz", "-C", carried], end)
-    wheels = [pathlib.Path(path) / "nvidia" / part for path in sys.path for part in ("cu13", "cudnn")]
+    wheels = [pathlib.Path(path) / "nvidia" / part for path in sys.path for part in ("cu13", "cudnn", "nccl")]
     tops = [*wheels, *(pathlib.Path(path) for path in (os.environ.get("CUDA_HOME"), "/usr/local/cuda", "/opt/cuda") if path), carried]
     places = {"include": [top / "include" for top in tops],
               "lib64": [*(top / name for top in tops for name in ("lib64", "lib")), pathlib.Path("/usr/lib/x86_64-linux-gnu")]}
@@ -134,7 +134,7 @@ def link_toolkit(folder, end):
         (folder / kind).mkdir(parents=True)
         for entry in (entry for place in froms if place.is_dir() for entry in place.iterdir()):
             link = folder / kind / entry.name
-            if not link.is_symlink() and (kind == "include" or re.match("lib(cudnn|cublas|nvrtc|cudart_static)", entry.name)):
+            if not link.is_symlink() and (kind == "include" or re.match("lib(cudnn|cublas|nccl|nvrtc|cudart_static)", entry.name)):
                 link.symlink_to(entry.resolve())
     put_first("LD_LIBRARY_PATH", folder / "lib64")
     return folder

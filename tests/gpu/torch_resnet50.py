@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""usage: torch_resnet50.py eager|graph|compile fp16|bf16|fp32 BATCH STEPS: images per second of torchvision's ResNet-50, AMP, channels_last.
+"""Measures the images per second of torchvision's ResNet-50 with AMP and channels_last:
+
+    torch_resnet50.py eager|graph|compile fp16|bf16|fp32 BATCH STEPS
 
 fp32 allows TF32. The last line is JSON."""
 import json, statistics, sys, time

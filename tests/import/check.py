@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check.py AMPCC FILE.pbtxt: imports each part of the file and compares with its directives.
+"""Tests the import of models: check.py AMPCC FILE.pbtxt imports each part of the file and compares with its directives.
 
   # RUN: FLAGS     more flags for ampcc (always with --passes=)
   # ERROR: TEXT    the next error line holds TEXT; without any, the import must succeed
@@ -16,7 +16,7 @@ def directives(part, name):
 
 
 def check_lines(want, lines, what):
-    """Each wanted text in a line of its own, in order; returns what is missing."""
+    """Looks for each wanted text in a line of its own, in this order; returns the texts that are missing."""
     at = 0
     for text in want:
         while at < len(lines) and text not in lines[at]:

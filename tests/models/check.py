@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check.py AMPCC AMPCC_ZOO EXPECT.txt: the zoo's counts and shapes, read off the imported graph."""
+"""Tests the counts and shapes of the zoo's models, read from the imported graphs: check.py AMPCC AMPCC_ZOO EXPECT.txt"""
 import re
 import subprocess
 import sys
@@ -48,7 +48,7 @@ class Net:
 
 
 def agree(want, got):
-    """Integers exactly, the multiply-adds to the digits that are written."""
+    """Integers must be equal, multiply-adds equal to as many digits as are written."""
     return want[:5] == [str(n) for n in got[:5]] and "%.*f" % (len(want[5].split(".")[1]), got[5]) == want[5]
 
 

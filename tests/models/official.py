@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""official.py AMPCC AMPCC_ZOO: the official programs' own tests of their models (specs/resnet.md 5.1).
+"""Repeats the official programs' own tests of their models (specs/resnet.md 5.1): official.py AMPCC AMPCC_ZOO
 
-  model shape   batch 135, 246 classes: logits [135,246]
-  model fn      the points that the programs name have the type asked for; every variable, the logits, the loss
+  model shape   with batch 135 and 246 classes the logits are [135,246]
+  model fn      the values that the programs name have the type that was asked for; every variable, the logits, the loss
                 and what evaluations count are f32
 """
 import re
@@ -11,7 +11,7 @@ import sys
 
 AMPCC, ZOO = sys.argv[1:3]
 PASSES = "--passes=set-compute,eval-graph,autodiff,loss-scale,optimizer,amp"
-MODELS = {"cifar_resnet32": (3, 128, ""), "resnet50": (4, 32, "initial_max_pool")}  # layers, batch, a point besides
+MODELS = {"cifar_resnet32": (3, 128, ""), "resnet50": (4, 32, "initial_max_pool")}  # layers, batch size, one more value to test
 
 
 def compile(model, *flags):
@@ -21,7 +21,7 @@ def compile(model, *flags):
 
 
 def types(text):
-    """name -> type, of the first result of each node of the first graph."""
+    """A dict from the name to the type of the first result of each node of the first graph."""
     first = text.split("\ngraph @", 2)[1]
     return dict(re.findall(r"^  %(\S+?)(?:, %\S+)* = .* : (\w+\[[\d,]*\])", first, re.M))
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""usage: average.py AMPCC
+"""Tests moving averages of parameters (--ema-decay) and the L2 loss: average.py AMPCC
 
-The linear model of optimizers.py with --ema-decay, with and without --ema-num-updates, for 100 steps: the averages to 1e-6 of those
-computed here in double precision, the evaluation with them, and the losses in the log (--metrics=top1,l2). An average goes on after
---resume, and begins as the parameter of a checkpoint that has none."""
+The linear model of optimizers.py trains for 100 steps, with and without --ema-num-updates. Its averages, the evaluation with them and
+the losses in the log (--metrics=top1,l2) must equal those computed here in double precision to 1e-6. An average must go on after
+--resume, and begin as the parameter itself where a checkpoint has none."""
 import json, math, pathlib, sys, tempfile
 
 import compare, data, tensors
@@ -13,7 +13,7 @@ BOUND, RATE = 1e-6, 0.01
 
 
 def train(decay, num_updates, examples):
-    """The parameters and their averages after all steps; of each step the L2 loss that it begins with."""
+    """The parameters and their averages after all steps, and the L2 loss at the beginning of each step."""
     state = {name: list(values) for name, (_, values) in START.items()}
     slots = {name: [0.0] * len(values) for name, values in state.items()}
     averages = {name: list(values) for name, values in state.items()}
@@ -29,17 +29,12 @@ def train(decay, num_updates, examples):
 
 
 def loss_of(state, batch):
-    """The mean cross entropy."""
+    """The mean cross entropy of a batch."""
     total = 0
     for k, xn in batch:
         logits = [sum(a * c for a, c in zip(state["fc.weight"][48 * j:48 * j + 48], xn)) + state["fc.bias"][j] for j in range(10)]
         total += math.log(sum(math.exp(z) for z in logits)) - logits[k]
     return total / len(batch)
-
-
-def events(folder, kind):
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return [e for e in lines if e["event"] == kind]
 
 
 def main(ampcc):
@@ -66,15 +61,15 @@ def main(ampcc):
                 print(f"{more}: {key}.ema {far:.2e}, {apart:.2e} from the parameter")
                 if not (far <= BOUND and apart > 1e-3):
                     bad.append(f"{more}: {key}.ema: relative L2 {far:.2e}, bound {BOUND:.0e}")
-            (evaluation,) = events(tmp / name, "eval")
+            (evaluation,) = compare.events(tmp / name, "eval")
             if not abs(evaluation["loss"] - loss_of(averages, tests)) <= BOUND or abs(loss_of(averages, tests) - loss_of(state, tests)) < 1e-4:
                 bad.append(f"{more}: evaluated loss {evaluation['loss']}, of the averages {loss_of(averages, tests)}, of the parameters {loss_of(state, tests)}")
-            for step, (event, want) in enumerate(zip(events(tmp / name, "train"), l2, strict=True)):
+            for step, (event, want) in enumerate(zip(compare.events(tmp / name, "train"), l2, strict=True)):
                 if not abs(event["l2_loss"] - want) <= BOUND * want or event["cross_entropy"] != event["loss"]:
                     bad.append(f"{more}: step {step}: l2_loss {event['l2_loss']}, expected {want}")
                 if not abs(event["total_loss"] - event["loss"] - event["l2_loss"]) <= BOUND:
                     bad.append(f"{more}: step {step}: {event}")
-        # in two halves; from the whole run's file; from one without averages
+        # a run in two halves; evaluations from the whole run's checkpoint and from a file without averages
         compare.run(tmp / "train", *common, f"--init-from={tmp / 'start'}", f"--model-dir={tmp / 'halves'}", "--max-train-steps=50")
         compare.run(tmp / "train", *common, "--resume", f"--model-dir={tmp / 'halves'}")
         if (tmp / "halves" / saved.name).read_bytes() != saved.read_bytes():

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""usage: compare.py AMPCC ZOO NET
+"""Tests one net against PyTorch in double precision: compare.py AMPCC ZOO NET
 
-Compiles NET in f32, runs one step with --dump-step and three steps with a checkpoint, and compares with
-NET.expect.safetensors (PyTorch in float64, made by make.py): relative L2 distance per tensor."""
-import pathlib, subprocess, sys, tempfile
+Compiles NET in f32, runs one step with --dump-step and three steps with a checkpoint, and compares each tensor with
+NET.expect.safetensors, which make.py wrote with PyTorch in float64, by the relative L2 distance."""
+import json, pathlib, subprocess, sys, tempfile
 
 import data, model_text, stages, tensors
 
 HERE = pathlib.Path(__file__).parent
-# relative L2 of: logits, gradients, state after three steps (None: the first step only)
+# bounds of the distance of logits, of gradients, and of the state after three steps (None: only the first step is compared)
 BOUNDS = {"cifar_resnet8": (1e-5, 2e-5, 2e-6), "bottleneck": (5e-5, 5e-5, None)}
 
 
@@ -17,6 +17,12 @@ def run(*command):
     if got.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n-> {got.returncode}\n{got.stdout}{got.stderr}")
     return got.stdout
+
+
+def events(folder, kind):
+    """The events of this kind in the log of a model folder."""
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [e for e in lines if e["event"] == kind]
 
 
 def distance(got, want):
@@ -38,7 +44,7 @@ def compare(got, want, bound, prefix=""):
     return bad, worst
 
 
-def compile_net(ampcc, zoo, net, tmp):
+def compile_net(ampcc, zoo, net, tmp, *flags):
     model = tmp / (net + ".pbtxt")
     if net in ("bottleneck",):
         model.write_text(model_text.model_text(net))
@@ -46,7 +52,7 @@ def compile_net(ampcc, zoo, net, tmp):
         model = tmp / (net + ".pb")
         run(zoo, net, "-o", model)
     run(ampcc, model, "-o", tmp / "train", "--target=cpu", f"--batch-size={stages.BATCH}", "--dtype=fp32", "--optimizer=momentum",
-        "--momentum=0.9", "--weight-decay=2e-4", "--decay-spares=batch_norm", f"--batch-norm-momentum={stages.MOMENTUM}")
+        "--momentum=0.9", "--weight-decay=2e-4", "--decay-spares=batch_norm", f"--batch-norm-momentum={stages.MOMENTUM}", *flags)
     return tmp / "train"
 
 

@@ -5,7 +5,7 @@ RECORD = 3073
 
 
 def record(index):
-    """One label byte, then the planes R, G, B of 32x32."""
+    """One record: a byte with the label, then the planes R, G and B of 32x32 bytes."""
     out = b""
     while len(out) < RECORD:
         out += hashlib.sha256(b"ampcc oracle %d %d" % (index, len(out))).digest()
@@ -17,7 +17,7 @@ def record(index):
 
 
 def write_cifar(folder, per_file):
-    """data_batch_1..5.bin and test_batch.bin with `per_file` records each."""
+    """Writes data_batch_1.bin to data_batch_5.bin and test_batch.bin with `per_file` records each."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     names = ["data_batch_%d.bin" % i for i in range(1, 6)] + ["test_batch.bin"]

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Writes NET.start.safetensors (weights) and NET.expect.safetensors (results). Needs PyTorch.
+"""Writes the files that compare.py reads: the weights NET.start.safetensors and the results NET.expect.safetensors of each net.
 
-usage: make.py [SEEDS]    tries that many seeds per net (default 40)
+    make.py [SEEDS]
+
+Tries that many seeds per net (default 40). Needs PyTorch.
 """
 import pathlib, sys
 import torch
@@ -47,16 +49,20 @@ def margin(name, seed):
         return min(float(z.abs().min()) for z in fresh(name, seed)(batch(0, stages.BATCH)[0])[1])
 
 
+def optimizer_of(net):
+    return torch.optim.SGD([
+        {"params": [p for n, p in net.named_parameters() if ".bn" in n or n.startswith("bn") or "downsample.1" in n], "weight_decay": 0},
+        {"params": [p for n, p in net.named_parameters() if not (".bn" in n or n.startswith("bn") or "downsample.1" in n)], "weight_decay": DECAY},
+    ], lr=LR, momentum=MOMENTUM)
+
+
 def write(name, seeds):
     seed = max(range(seeds), key=lambda s: margin(name, s))
     print(f"{name}: seed {seed}, smallest |input of a ReLU| in the first step {margin(name, seed):.2e}")
     net, expect = fresh(name, seed), {}
     state = lambda: {k: flat(v) for k, v in net.state_dict().items() if not k.endswith("num_batches_tracked")}
     tensors.save(HERE / f"{name}.start.safetensors", state())
-    optimizer = torch.optim.SGD([
-        {"params": [p for n, p in net.named_parameters() if ".bn" in n or n.startswith("bn") or "downsample.1" in n], "weight_decay": 0},
-        {"params": [p for n, p in net.named_parameters() if not (".bn" in n or n.startswith("bn") or "downsample.1" in n)], "weight_decay": DECAY},
-    ], lr=LR, momentum=MOMENTUM)
+    optimizer = optimizer_of(net)
     for step in range(STEPS):
         x, label = batch(step, stages.BATCH)
         logits, _ = net(x)
@@ -73,5 +79,6 @@ def write(name, seeds):
     tensors.save(HERE / f"{name}.expect.safetensors", expect)
 
 
-for net_name in stages.NETS:
-    write(net_name, int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+if __name__ == "__main__":
+    for net_name in stages.NETS:
+        write(net_name, int(sys.argv[1]) if len(sys.argv) > 1 else 40)

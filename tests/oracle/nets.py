@@ -1,4 +1,4 @@
-"""The nets of the comparison in PyTorch, with the parameter names of the zoo."""
+"""The nets of stages.py in PyTorch, with the parameter names of the zoo."""
 import torch
 from torch import nn
 

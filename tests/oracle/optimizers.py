@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""usage: optimizers.py AMPCC
+"""Tests every optimizer against its formula in double precision: optimizers.py AMPCC
 
-Trains a linear model on 48 means of pixels with every optimizer for 100 steps, its coefficients as it has them by default, with a
-tenth of the rate from step 51 on (the orders of momentum differ only where the rate changes), and computes the same steps here in
-double precision. Compared are every parameter, its change, and every slot."""
+A linear model on 48 means of pixels trains for 100 steps with each optimizer and its default coefficients. From step 51 on the
+learning rate is a tenth, because TensorFlow's and PyTorch's forms of momentum differ only where the rate changes. Every parameter,
+its change since the start, and every slot are compared."""
 import math, pathlib, subprocess, sys, tempfile
 
 import compare, data, tensors
@@ -79,7 +79,7 @@ def adamw(w, g, rate, t, m, v):
     adam(w, g, rate, t, m, v, 0, DECAY)
 
 
-def rmsprop(w, g, rate, t, rms, m, momentum=0):  # with TensorFlow's defaults
+def rmsprop(w, g, rate, t, rms, m, momentum=0):  # momentum 0 is TensorFlow's default
     for i in range(len(w)):
         d = g[i] + DECAY * w[i]
         rms[i] += (d * d - rms[i]) * (1 - 0.9)
@@ -87,8 +87,8 @@ def rmsprop(w, g, rate, t, rms, m, momentum=0):  # with TensorFlow's defaults
         w[i] -= m[i]
 
 
-# optimizer and flags; a learning rate at which changes are large enough for f32, the function of
-# its step, its slots with their initial values
+# from the optimizer and its flags to a learning rate at which changes are large enough for f32, the
+# function of its step, and its slots with their initial values
 OPTIMIZERS = {
     "sgd": (0.01, sgd, {}),
     "momentum": (0.01, momentum, {"momentum": 0}),

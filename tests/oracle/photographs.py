@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""photographs.py FOLDER OUT: what Pillow and numpy make of every photograph below FOLDER, for tests/image/vectors.c.
+"""Writes what Pillow and numpy make of every photograph below FOLDER, for tests/image/vectors.c: photographs.py FOLDER OUT
 
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install pillow numpy
     /work/shared/data/unpack /tmp/data
     /tmp/venv/bin/python tests/oracle/photographs.py /tmp/data/imagenet-sample tests/image/photographs.bin
 
-Pillow decodes; the resizing is written here from the definitions (TensorFlow's kernels, Keras's smart_resize), for
-torchvision Pillow does it. No photograph is stored: of each result of 224 x 224 x 3 there are 64 pixels at places drawn
-per photograph, and the means of 4 x 4 blocks. Little-endian:
+Pillow decodes. For `official` and `keras` the resizing is written here, from the definitions of TensorFlow's kernels and
+Keras's smart_resize; for `torchvision` Pillow resizes. No photograph is stored: the file has 64 pixels of each result of
+224 x 224 x 3, at places drawn per photograph, and the means of 4 x 4 blocks. Its numbers are little-endian:
 
     magic "PHOTOS1\\n", int32 number of photographs; for each: int32 length of its path below FOLDER, the path, and for
     each preprocessing (official, keras, torchvision), first evaluation, then training:
@@ -103,7 +103,7 @@ WAYS = [(official, official_view), (keras, keras_view), (torchvision, torchvisio
 
 
 def training_view(random, w, h):
-    """A random part of any size and aspect; a test needs no particular distribution."""
+    """A random part of any size and aspect ratio; the test needs no particular distribution."""
     area, aspect = random.uniform(0.06, 1) * w * h, math.exp(random.uniform(-0.28, 0.28))
     pw, ph = min(w, round(math.sqrt(area * aspect))), min(h, round(math.sqrt(area / aspect)))
     return View(int(random.integers(0, h - ph + 1)), int(random.integers(0, w - pw + 1)), ph, pw,

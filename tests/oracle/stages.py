@@ -1,4 +1,4 @@
-"""The nets of the comparison: stem width, stages of blocks (widths, kernels, stride, project), classes."""
+"""The nets that compare.py tests: width of the stem, stages of blocks (widths, kernels, stride, project), number of classes."""
 EPSILON, MOMENTUM = 1.001e-5, 0.9
 BATCH = 4
 

@@ -1,6 +1,8 @@
-"""check.py AMPCC_PACK MAKE_FOLDER BATCHES MANY WRITE_SHARDS: the command ampcc-pack on a folder of images: what it
-writes, read by a reader of the format that shares no code with it; the same bytes from any number of threads, the same
-batches as from the source; what it refuses and what it leaves behind."""
+"""Tests the command ampcc-pack: check.py AMPCC_PACK MAKE_FOLDER BATCHES MANY WRITE_SHARDS
+
+It packs a folder of images and shards. A reader of the format that shares no code with ampcc-pack reads what it wrote. The bytes
+must be the same with any number of threads, and the batches the same as from the source. The last functions test what it refuses
+and which files it leaves behind."""
 import fcntl
 import os
 import pty
@@ -32,7 +34,7 @@ def read(path):
 
 
 def unpack(path):
-    """(header, note, names, [(label, boxes, image)]), as runtime/data/pack.h says."""
+    """Reads a pack as runtime/data/pack.h describes it; returns (header, note, names, [(label, boxes, image)])."""
     data = read(path)
     assert data[:8] == b"\x89AMPACK\n" and data[-8:] == b"\nKCAPMA\x89"
     version, flags, n, classes, height, width, channels, note, names, at = struct.unpack("<8IQQ", data[8:56])
@@ -53,7 +55,7 @@ def folder_records(root):
 
 
 def size_of(image):
-    """Height and width of a PNG, or of a JPEG by its frame header."""
+    """The height and width that the header of a PNG or the frame header of a JPEG says."""
     if image[:4] == b"\x89PNG":
         return struct.unpack(">II", image[16:24])[::-1]
     at = 2
@@ -74,7 +76,7 @@ def test_contents(data, out):
     told = run("--list", f"{out}/val.ampack", says="records:  6, JPEG and PNG files")
     assert "         1          2  banana\n" in told
     run(f"--verify={out}/val.ampack", says="all 6 records are whole")
-    # a pack of a pack: other words in the note
+    # a pack can be packed again, and only the note differs
     run("--dataset=pack", f"--data-dir={out}", "-o", out + "/again", "-q")
     assert unpack(f"{out}/again/train.ampack")[3] == unpack(f"{out}/train.ampack")[3]
 
@@ -113,7 +115,7 @@ def test_resized(data, out):
 def test_batches(data, out):
     subprocess.run([tool, "--dataset=folder", f"--data-dir={data}", "-o", f"{out}/folder", "-q"], check=True)
     subprocess.run([batches, "folder", data, "pack", f"{out}/folder"], check=True)
-    os.mkdir(f"{out}/shards") # every JPEG, with a box or two for some
+    os.mkdir(f"{out}/shards") # shards of every JPEG, some of them with one or two boxes
     lines = []
     for i, (label, _, image) in enumerate(folder_records(f"{data}/train")):
         if image[:2] == b"\xff\xd8":
@@ -129,21 +131,21 @@ def test_batches(data, out):
     assert {label for label, _, _ in records} == {6, 306, 606}
     assert struct.pack("<4f", .1, .2, .7, .9) in {boxes for _, boxes, _ in records}
     subprocess.run([batches, "imagenet", f"{out}/shards", "pack", f"{out}/imagenet"], check=True)
-    # the comparison is one: a smaller image is another
+    # the comparison of batches does fail if images differ
     subprocess.run([tool, "--dataset=folder", f"--data-dir={data}", "-o", f"{out}/small", "-q", "--resize=60"], check=True)
     ended = subprocess.run([batches, "folder", data, "pack", f"{out}/small"], stderr=subprocess.PIPE, text=True, check=False)
     assert ended.returncode == 1 and "differs" in ended.stderr
 
 
 def test_many(_, out):
-    """Memory is that of the index, and the order of an epoch; what tests/bench/pack does with 1.28 million."""
+    """Reading 200,000 records takes no more memory than the index and the order of an epoch; tests/bench/pack does this with 1.28 million."""
     os.mkdir(out)
     n = 200000
     subprocess.run([many, "write", str(n), f"{out}/many"], check=True)
     told = subprocess.run([many, "read", f"{out}/many"], check=True, capture_output=True, text=True).stdout
     print(told, end="")
     numbers = [float(word) for word in told.replace(",", "").split() if word.replace(".", "").isdigit()]
-    assert numbers[0] == n and max(numbers[1:4]) < 2 and numbers[4] < 24e-6 * n + 2 * 4e-6 * n + 24, numbers # sanitizers take some
+    assert numbers[0] == n and max(numbers[1:4]) < 2 and numbers[4] < 24e-6 * n + 2 * 4e-6 * n + 24, numbers # the last terms are for sanitizers
 
 
 def test_bad_images(data, out):
@@ -160,7 +162,7 @@ def test_bad_images(data, out):
     told = run(*flags, "--max-bad-examples=1", says=f"warning: {bad}: neither JPEG nor PNG; left out (1 so far)")
     assert "train.ampack: 25 images" in told
     run(*flags, "--max-bad-examples=1", "--check-images", "--force", status=1, says=f"{cut}: JPEG: ")
-    assert len(unpack(f"{out}/train.ampack")[3]) == 25 # what was there stays
+    assert len(unpack(f"{out}/train.ampack")[3]) == 25 # the pack that was there stays
     run(*flags, "--max-bad-examples=2", "--check-images", "--force", says="train.ampack: 24 images")
     os.remove(bad)
     os.remove(cut)
@@ -197,7 +199,7 @@ def test_refusals(data, out):
 
 
 def test_progress(data, out):
-    """A line that is written over itself and fits its terminal; none in a pipe so soon."""
+    """On a terminal the progress line is written over itself and fits; in a pipe there is none yet after so short a time."""
     flags = [tool, "--dataset=folder", f"--data-dir={data}", "-o", out, "--split=train", "--resize=2", "--threads=1"]
     try:
         screen, other = pty.openpty()
@@ -224,7 +226,7 @@ def test_progress(data, out):
 
 
 def many_links(data, n):
-    """DATA-many: one picture in 50 n files of 50 classes, for work that takes a while; in val, 10000 of them."""
+    """Makes DATA-many, one picture in 50 n files of 50 classes for training and 10000 files for val, so that packing takes a while."""
     for split, each in ("train", n), ("val", 200):
         os.makedirs(f"{data}-many/{split}/class0")
         for i in range(each):
@@ -239,7 +241,7 @@ def full_disk():
 
 
 def default_signals():
-    """Whoever runs the tests may have had them ignored, as nohup does."""
+    """Signals that nohup, or whoever runs the tests, has set to be ignored end the child again."""
     for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(which, signal.SIG_DFL)
 
@@ -253,7 +255,7 @@ def test_interrupted(data, out):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=default_signals) as child:
             while child.poll() is None and not os.path.exists(f"{out}/val.ampack.tmp"):
                 pass
-            assert not os.path.exists(f"{out}/train.ampack") # it waits for the other one
+            assert not os.path.exists(f"{out}/train.ampack") # train.ampack gets its name only when val.ampack is ready, too
             child.send_signal(which)
             told = child.communicate()[0]
         assert child.returncode == 128 + which and "nothing was written" in told, (child.returncode, told)

@@ -2,13 +2,14 @@
 
 #include "runtime/base/convert.h"
 #include "runtime/core/machine.h"
+#include "tests/runtime/team.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 4, POISON = 0xa5 };
+enum { MOST_INPUTS = 8, POISON = 0xa5 };
 
-typedef struct Pending { /* a run that was started and not done */
+typedef struct Pending { /* a run that was started and is not done yet */
   int graph;
   void *input[MOST_INPUTS]; /* copies */
 } Pending;
@@ -26,8 +27,9 @@ static struct {
   uint64_t at;
   uint32_t bytes;
 } watched[AMPRT_MAX_WATCHED];
-static int n_watched;
+static int n_watched, watched_graph;
 static char failure[128];
+static bool in_team;
 
 int test_device_lag, test_device_pixels;
 const char *test_device_fails;
@@ -39,7 +41,7 @@ static int fail(const char *text) {
   return -1;
 }
 
-/* Begins every function. */
+/* Every function of the device begins with this. */
 static bool refuses(const char *function) {
   bool counts = test_device_fails && !strcmp(test_device_fails, function);
   if (counts && --test_device_fails_at == 0)
@@ -51,15 +53,19 @@ static unsigned char *at(AmprtBlock block, uint64_t offset) {
   return (block == AMPRT_STATE ? run.state : run.arena) + offset;
 }
 
-static int open(const AmprtProgram *of, uint64_t state_bytes, uint64_t arena_bytes, int strict) {
+static int open(const AmprtProgram *of, uint64_t state_bytes, uint64_t arena_bytes, int strict,
+                const AmprtRanks *ranks) {
   *failure = '\0';
   program = of;
   n_pending = n_kept = n_watched = 0;
   run.state = calloc(state_bytes + 1, 1);
-  run.arena = malloc(arena_bytes + 1);
+  run.arena = aligned_alloc(64, (arena_bytes / 64 + 1) * 64);
   if (!run.state || !run.arena)
     return fail("no memory");
   memset(run.arena, POISON, arena_bytes); /* it may hold anything between steps */
+  in_team = ranks != NULL;
+  if (ranks && team_open(ranks, arena_bytes))
+    return fail("no shared memory");
   if (strict)
     return fail("the test device has no plans to be strict about");
   return refuses("open") ? -1 : 0;
@@ -69,6 +75,17 @@ static void run_kernels(int graph, int first, int past) {
   const AmprtKernel *kernel = program->graph[graph].kernel;
   for (int i = first; i < past; i++)
     kernel[i].run(&run, kernel[i].args);
+}
+
+static int make_id(unsigned char *id) {
+  team_make_id(id);
+  return 0;
+}
+
+/* Between the kernels of a shard and those that read sums. */
+static void sum_buckets(const AmprtGraph *graph) {
+  for (int i = 0; i < graph->n_buckets; i++)
+    team_sum((float *)(void *)(run.arena + graph->bucket[i].at), graph->bucket[i].elements);
 }
 
 static void keep(void) {
@@ -88,8 +105,12 @@ static void do_oldest(void) {
     memcpy(at(port->in_state ? AMPRT_STATE : AMPRT_ARENA, port->at), p->input[i], bytes);
     free(p->input[i]);
   }
-  run_kernels(p->graph, 0, graph->n_kernels);
-  if (p->graph == 0 && n_watched)
+  int local = in_team && graph->n_buckets ? graph->n_local : 0;
+  run_kernels(p->graph, 0, local);
+  if (local)
+    sum_buckets(graph);
+  run_kernels(p->graph, local, graph->n_kernels);
+  if (p->graph == watched_graph && n_watched)
     keep();
   memmove(pending, pending + 1, (size_t)--n_pending * sizeof *pending);
 }
@@ -111,6 +132,7 @@ static void close(void) {
     for (int i = 0; i < program->graph[pending[n_pending - 1].graph].n_inputs; i++)
       free(pending[n_pending - 1].input[i]);
   forget_inputs();
+  team_close();
   free(run.state);
   free(run.arena);
   run = (AmprtRun){0};
@@ -141,7 +163,7 @@ static void *replace(void **at, const void *from, size_t bytes) {
   return *at = copy;
 }
 
-/* What the bytes mean, in place of them. */
+/* Replaces bytes by the numbers that they stand for. */
 static int make_of_pixels(const AmprtPort *port, const AmprtInput *from, void **to) {
   size_t n = (size_t)amprt_port_elements(port), each = n / (size_t)program->batch_size;
   size_t channels = (size_t)program->channels;
@@ -190,7 +212,8 @@ static int start(int graph, const AmprtInput *inputs) {
   return 0;
 }
 
-static int watch(const AmprtBlock *block, const uint64_t *offset, const uint32_t *bytes, int n) {
+static int watch(int graph, const AmprtBlock *block, const uint64_t *offset, const uint32_t *bytes,
+                 int n) {
   if (refuses("watch") || n > AMPRT_MAX_WATCHED)
     return fail("too many scalars");
   for (int i = 0; i < n; i++) {
@@ -199,6 +222,7 @@ static int watch(const AmprtBlock *block, const uint64_t *offset, const uint32_t
     watched[i].bytes = bytes[i];
   }
   n_watched = n;
+  watched_graph = graph;
   return 0;
 }
 
@@ -228,7 +252,8 @@ static const char *error(void) {
   return *failure ? failure : NULL;
 }
 
-const AmprtDevice test_device = {.open = open,
+const AmprtDevice test_device = {.make_id = make_id,
+                                 .open = open,
                                  .close = close,
                                  .write = write,
                                  .read = read,

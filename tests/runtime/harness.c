@@ -120,6 +120,27 @@ void assert_said(const char *text) {
     fail_msg("expected `%s` in:\n%s", text, caught);
 }
 
+AmprtStatus open_data(AmprtData *data, const AmprtProgram *program, const char *dataset,
+                      const char *dir, AmprtError *error) {
+  static AmprtOptions options;
+  char *argv[] = {(char *)"toy", NULL};
+  assert_int_equal(amprt_options_parse(&options, program, 1, argv, error), 0);
+  options.dataset = dataset;
+  options.data_dir = dir;
+  return amprt_data_open(data, program, &options, error);
+}
+
+AmprtFeedPlan toy_plan(const AmprtDataset *set) {
+  return (AmprtFeedPlan){.set = set,
+                         .example.image = {TOY_SIDE, TOY_SIDE, 1},
+                         .batch_size = TOY_BATCH,
+                         .seed = 3,
+                         .purpose = "train",
+                         .shuffle = true,
+                         .end = UINT64_MAX,
+                         .threads = 1};
+}
+
 int toy_setup(void **state) {
   if (scratch_setup(state))
     return -1;

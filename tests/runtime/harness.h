@@ -4,6 +4,7 @@
 #define HARNESS_H
 
 #include "runtime/amprt.h"
+#include "runtime/data/feed.h"
 #include "runtime/state/safetensors.h"
 #include "tests/runtime/device.h"
 
@@ -33,6 +34,12 @@ void assert_said(const char *text);
 void run_good(const AmprtProgram *program, const char *line);
 void run_status(const AmprtProgram *program, const char *line, int want);
 void run_bad(const AmprtProgram *program, const char *line, int want, const char *says);
+
+/* Opens a data set as a program does that gets --dataset and --data-dir. */
+AmprtStatus open_data(AmprtData *data, const AmprtProgram *program, const char *dataset,
+                      const char *dir, AmprtError *error);
+/* The plan of a training on the toy's images in random order, without an end. */
+AmprtFeedPlan toy_plan(const AmprtDataset *set);
 
 /* A scratch folder with the toy's data in it: 26 batches of 8 an epoch, 25.4 to be exact. */
 int toy_setup(void **state);

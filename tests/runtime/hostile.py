@@ -1,9 +1,9 @@
-"""hostile.py TOY [CASES [SEED]]: damaged checkpoints, logs, folders and data, odd flags, signals at random moments.
+"""Runs a program on damaged files, with odd flags, and with signals at random moments: hostile.py TOY [CASES [SEED]]
 
-Whatever a run meets, it must not crash, hang, write more than 4 kB of lines or lose what was there: every file
-that it found is still there, byte for byte, unless --clean was said and the run began; a log has only grown. After
-a signal --resume ends with the bytes of an undisturbed run. Works with any program that trains on Fashion-MNIST's
-files of the toy (tests/runtime/toy.c); quick by default, a campaign is `hostile.py build-san/tests/runtime/toy 400 7`."""
+Checkpoints, logs, folders and data are damaged. Whatever a run meets, it must not crash, hang, print more than 4 kB or lose what was
+there: every file that it found is still there, byte for byte, unless --clean was given and the run began; a log may only grow.
+After a signal --resume must end with the bytes of an undisturbed run. TOY is tests/runtime/toy_main.c or any program that trains on
+its data. By default the test is short; a campaign is `hostile.py build-san/tests/runtime/toy 400 7`."""
 import os
 import pathlib
 import random
@@ -150,7 +150,7 @@ def case_folder():
 
 
 def case_flags():
-    """Random flags. A run that is refused has changed nothing, with and without --clean."""
+    """Gives random flags. A run that is refused must change nothing, with and without --clean."""
     fresh(rng.randint(0, 3))
     before = listing()
     flags = rng.sample(["--clean", "--clean", "--clean", "--resume", "--eval-only", "--train-epochs=0", f"--init-from={good / 'ckpt-26.safetensors'}",
@@ -180,7 +180,7 @@ def case_data():
 
 
 def case_signal():
-    """After some signals, --resume ends with the checkpoint of an undisturbed run."""
+    """After several signals --resume must end with the checkpoint of an undisturbed run."""
     shutil.rmtree(folder, ignore_errors=True)
     every = ["--checkpoint-every=7", "--keep-checkpoints=0", f"--model-dir={folder}"]
     for _ in range(rng.randint(1, 4)):

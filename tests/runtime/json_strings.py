@@ -1,6 +1,6 @@
-"""json_strings.py READER: the runtime's reader of JSON strings against Python's, on random texts.
+"""Compares the runtime's reader of JSON strings with Python's on random texts: json_strings.py READER
 
-Refused is what is no JSON string, no UTF-8 (half a surrogate pair is none either), or holds U+0000."""
+The reader must refuse what is no JSON string, what is not UTF-8 (half a surrogate pair is not), and strings that hold U+0000."""
 import json
 import random
 import subprocess

@@ -1,7 +1,7 @@
-"""kill.py PROGRAM [FLAG...]: kill -9 at random moments, then --resume.
+"""Tests that a training survives kill -9 at random moments: kill.py PROGRAM [FLAG...]
 
-The last checkpoint must be bit-equal to that of an undisturbed run, and no checkpoint may ever be
-unreadable. Without flags PROGRAM is the toy; with flags any trained program, e.g.
+The program is killed and resumed until it is done. Its last checkpoint must equal that of an undisturbed run to the bit, and no
+checkpoint may ever be unreadable. Without flags PROGRAM is the toy, with flags any program, for example
     kill.py ./train_fashion --max-train-steps=40 --checkpoint-every=3"""
 import json
 import os
@@ -19,7 +19,7 @@ KILLS = 20
 
 
 def check_file(path):
-    """Reads a checkpoint by code that shares nothing with the program's."""
+    """Reads a checkpoint with code that shares nothing with that of the program."""
     data = path.read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + size])

@@ -1,5 +1,6 @@
-"""lost.py TOY: what a run meets from outside (signals, closed or broken standard output, FIFOs, folders that
-cannot be written) never costs its results.
+"""Tests that a run keeps its results whatever happens around it: lost.py TOY
+
+That is signals, a closed or broken standard output, FIFOs, and folders that cannot be written.
 
 Each function is one case; `run` ends a program that hangs."""
 import gzip

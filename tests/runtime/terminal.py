@@ -1,6 +1,7 @@
-"""terminal.py TOY: on a terminal the progress line is written over itself, fits its width, and the last one
-stays; in a pipe there are plain lines. Skipped where no pseudo-terminal can be had, as in a container or a
-chroot without /dev/pts."""
+"""Tests the progress line: terminal.py TOY
+
+On a terminal it is written over itself and fits the width, and the last one stays; in a pipe, and on a terminal without a width, there
+are plain lines. The test is skipped where no pseudo-terminal can be had, as in a container or a chroot without /dev/pts."""
 import fcntl
 import os
 import pty
@@ -50,6 +51,9 @@ with tempfile.TemporaryDirectory() as scratch:
         sys.exit(f"a line is wider than the terminal:\n{text!r}")
     if not any("step 102" in line and "left" in line for line in kept):
         sys.exit(f"the last line did not stay:\n{text!r}")
+    text = run_on_terminal(flags, 0)
+    if text.replace("\r\n", "\n").count("\r"):
+        sys.exit(f"not plain lines, where the terminal has no width:\n{text!r}")
     piped = subprocess.run(flags, capture_output=True, text=True, check=True).stdout
     if "\r" in piped or piped.count("\nepoch") != 3:
         sys.exit(f"not plain lines:\n{piped!r}")

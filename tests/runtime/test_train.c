@@ -1,4 +1,5 @@
 /* Whole runs of the toy program: training, checkpoints, resuming, stopping, reports. */
+#include "runtime/core/stop.h"
 #include "runtime/state/safetensors.h"
 #include "tests/runtime/harness.h"
 #include "tests/runtime/toy.h"
@@ -33,7 +34,7 @@ static void test_train(void **state) {
   AmprtTensors last = load_tensors("m/ckpt-102.safetensors");
   assert_string_equal(amprt_tensors_meta(&last, "model"), "toy");
   assert_string_equal(amprt_tensors_meta(&last, "examples"), "816");
-  assert_null(amprt_tensors_find(&last, "fc.weight.f16")); /* copies are not saved */
+  assert_null(amprt_tensors_find(&last, "fc.weight.f16")); /* low-precision copies are not saved */
   const AmprtTensor *w = amprt_tensors_find(&last, "fc.weight");
   static const int64_t kcrs[] = {4, 1, 8, 8};
   assert_memory_equal(w->dim, kcrs, sizeof kcrs);
@@ -80,7 +81,7 @@ static void test_resume(void **state) {
     assert_said("resuming from");
     assert_same_file(in_scratch("a/ckpt-102.safetensors"), in_scratch("b/ckpt-102.safetensors"));
   }
-  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume"); /* done already: evaluates again */
+  run_good(&toy_fp16, "--data-dir=$ --model-dir=$/b --resume"); /* done: evaluates only */
   assert_said("test accuracy");
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/new --resume --max-train-steps=1");
   assert_said("no checkpoint in");
@@ -119,7 +120,7 @@ static void test_init_from(void **state) {
   run_good(&toy_fp16, "--data-dir=$ --model-dir=$/m");
   run_good(&toy_fp32, "--data-dir=$ --eval-only --init-from=$/m/ckpt-102.safetensors");
   assert_said("test accuracy 1.0000");
-  assert_null(strstr(caught, "not used")); /* slots, step and loss scale are no surprise */
+  assert_null(strstr(caught, "not used")); /* nothing is said about slots, step and loss scale */
   run_good(&toy_fp32, "--data-dir=$ --model-dir=$/n --init-from=$/m/ckpt-102.safetensors "
                       "--max-train-steps=2 --no-augment --no-shuffle");
   AmprtTensors file = load_tensors("n/ckpt-2.safetensors");
@@ -253,7 +254,7 @@ static void test_synthetic(void **state) {
   assert_said("60000 synthetic images");
   assert_said("(24 images"); /* max-train-steps bounds the evaluation too */
   struct stat info;
-  assert_int_equal(stat("toy_model", &info), -1); /* and nothing is written */
+  assert_int_equal(stat("toy_model", &info), -1); /* such a run writes no files */
   run_good(&toy_fp32, "--use-synthetic-data --synthetic-examples=20 --train-epochs=1 "
                       "--learning-rate=1e-6 --profile");
   assert_said("(20 images");
@@ -314,6 +315,24 @@ static void test_target_fails(void **state) {
 }
 
 #define RUN_TEST(f) cmocka_unit_test_setup_teardown(f, toy_setup, scratch_teardown)
+/* A handler leaves the stack of the code that it interrupts alone: see stop.c. */
+static void test_signal_stack(void **state) {
+  (void)state;
+  enum { FILL = 0xa5 };
+  stack_t own;
+  size_t written = 0;
+  amprt_stop_listen();
+  assert_int_equal(sigaltstack(NULL, &own), 0);
+  assert_false(own.ss_flags & SS_DISABLE);
+  memset(own.ss_sp, FILL, own.ss_size);
+  raise(SIGHUP);
+  for (size_t i = 0; i < own.ss_size; i++)
+    written += ((unsigned char *)own.ss_sp)[i] != FILL;
+  assert_true(written > 0);
+  assert_int_equal(amprt_stop_signal(), SIGHUP);
+  amprt_stop_forget();
+}
+
 int main(int argc, char **argv) {
   on_device = argc > 1 && !strcmp(argv[1], "device");
   const struct CMUnitTest tests[] = {
@@ -322,7 +341,7 @@ int main(int argc, char **argv) {
       RUN_TEST(test_init_from), RUN_TEST(test_dump),           RUN_TEST(test_not_finite),
       RUN_TEST(test_diverged),  RUN_TEST(test_stuck_at_end),   RUN_TEST(test_statistics),
       RUN_TEST(test_threshold), RUN_TEST(test_synthetic),      RUN_TEST(test_no_dataset),
-      RUN_TEST(test_log),       RUN_TEST(test_target_fails),
+      RUN_TEST(test_log),       RUN_TEST(test_target_fails),   RUN_TEST(test_signal_stack),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static AmprtError error;
 
 static void test_tally(void **state) {
   (void)state;
-  enum { N = 1029 }; /* elements: more than one piece, and not a multiple of a piece */
+  enum { N = 1029 }; /* number of elements: more than one piece, and no multiple of a piece */
   static const AmprtDType dtypes[] = {AMPRT_F32, AMPRT_F16, AMPRT_BF16};
   float x[N];
   unsigned char low[N * sizeof *x];
@@ -52,7 +52,7 @@ static void test_shares(void **state) {
   for (int t = 0; t < 2; t++) {
     AmprtHistogram got = {0}, want = {0};
     for (uint32_t u = 0; u < 1u << 20; u++) {
-      uint32_t bits = u << 12 | (u & 1 ? 0x800 : 0); /* ties of f16 among them */
+      uint32_t bits = u << 12 | (u & 1 ? 0x800 : 0); /* some are ties between two f16 */
       float x;
       memcpy(&x, &bits, sizeof x);
       float rounded = low[t].to(low[t].of(x));
@@ -159,7 +159,7 @@ static void test_scale_too_large(void **state) {
       variables[i].init_arg[0] = 0x1p20;
   run_status(&program, "--data-dir=$ --model-dir=$/m --max-train-steps=3 --log-every=1", 0);
   assert_said("skipped step 0, batch 0, loss scale 1.04858e+06: ");
-  assert_said(on_device ? "the device had gone on" /* the state before the step is gone */
+  assert_said(on_device ? "the device had gone on" /* by then the state before the step is lost */
                         : "first not finite: fc.weight.grad (matmul of layer fc)");
   int skipped = count_log("m/log.jsonl", "\"event\":\"nonfinite\"");
   assert_in_range(skipped, 1, 8);
@@ -201,7 +201,7 @@ static void test_without_test(void **state) {
   assert_said(
       "in step 4, batch 4: first not finite: fc.bias (variable of layer fc), F32: 0 Inf, 1 NaN");
   AmprtProgram late = toy_fp32; /* the loss comes after the first update */
-  AmprtGraph graphs[3];
+  AmprtGraph graphs[4];
   memcpy(graphs, toy_fp32.graph, sizeof graphs);
   graphs[0].first_update = 1;
   late.graph = graphs;

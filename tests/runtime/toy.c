@@ -21,14 +21,20 @@ typedef struct State {
 } State;
 
 typedef struct Arena {
-  float image[N * P], schedule[64], bn_momentum, logits[N * K], gw[K * P], gb[K];
+  float image[N * P], schedule[64], bn_momentum, logits[N * K];
+  _Alignas(64) float gw[K * P]; /* bucket 0 of train_dp */
+  _Alignas(64) float gb[K];     /* bucket 1 begins */
+  float sum[12];                /* and ends; sums over shards: loss, accuracy, votes, mean */
   float loss, accuracy, lr, loss_each[N], hit_each[N];
+  float shard_factor, stop_vote, stop_votes;
   int32_t label[N];
   unsigned char finite;
 } Arena;
+enum { LOSS, ACCURACY, VOTES, MEAN }; /* of Arena.sum */
+_Static_assert(offsetof(Arena, sum) == offsetof(Arena, gb) + 16, "bucket 1");
 
 typedef struct Args {
-  int low, nan;
+  int low, nan, shards;
 } Args;
 
 int toy_signal, toy_signal_at;
@@ -63,21 +69,25 @@ static void forward(const AmprtRun *run, const void *args) {
   }
 }
 
-static void follow_mean(State *s, const Arena *a) {
+static float mean_of(const Arena *a) {
   float mean = 0;
   for (int i = 0; i < N * P; i++)
     mean += a->image[i] / (N * P);
+  return mean;
+}
+
+static void follow_mean(State *s, float mean) {
   s->mean = .99f * s->mean + .01f * mean;
 }
 
-/* Gradients times the loss scale. Without a finite test to wait for, the moving mean follows at
- * once, as the compiler orders it. */
+/* Computes the gradients times the loss scale. Where there is no finite test to wait for, the
+ * moving mean follows at once, which is how the compiler orders kernels. */
 static void backward(const AmprtRun *run, const void *args) {
   State *s = state_of(run);
   Arena *a = arena_of(run);
   const Args *how = args;
-  if (!how->low)
-    follow_mean(s, a);
+  if (!how->low && !how->shards)
+    follow_mean(s, mean_of(a));
   for (int i = 0; i < K * P; i++)
     a->gw[i] = 0;
   for (int k = 0; k < K; k++)
@@ -122,10 +132,32 @@ static bool is_finite(const Arena *a) {
   return finite;
 }
 
+/* What a shard adds to bucket 1 beside its gradient. */
+static void report(const AmprtRun *run, const void *args) {
+  Arena *a = arena_of(run);
+  (void)args;
+  a->sum[LOSS] = a->loss;
+  a->sum[ACCURACY] = a->accuracy;
+  a->sum[VOTES] = a->stop_vote;
+  a->sum[MEAN] = mean_of(a);
+  a->loss = a->accuracy = -1; /* nobody may read them before the sums */
+}
+
+static void read_sums(const AmprtRun *run, const void *args) {
+  Arena *a = arena_of(run);
+  (void)args;
+  a->loss = a->sum[LOSS] * a->shard_factor;
+  a->accuracy = a->sum[ACCURACY] * a->shard_factor;
+  a->stop_votes = a->sum[VOTES];
+}
+
 static void update(const AmprtRun *run, const void *args) {
   State *s = state_of(run);
   Arena *a = arena_of(run);
   const Args *how = args;
+  float factor = how->shards ? a->shard_factor : 1;
+  float unscale = factor / (how->low ? s->scale : 1);
+  float mean = how->shards ? a->sum[MEAN] * factor : mean_of(a);
   a->lr = rate(s, a->schedule);
   a->finite = !how->low || is_finite(a);
   if (!a->finite) {
@@ -134,16 +166,16 @@ static void update(const AmprtRun *run, const void *args) {
     return;
   }
   for (int i = 0; i < K * P; i++) {
-    s->wm[i] = .9f * s->wm[i] + a->gw[i] / (how->low ? s->scale : 1);
+    s->wm[i] = .9f * s->wm[i] + a->gw[i] * unscale;
     s->w[i] -= a->lr * s->wm[i];
     s->low[i] = amprt_f16_of(s->w[i]);
   }
   for (int k = 0; k < K; k++) {
-    s->bm[k] = .9f * s->bm[k] + a->gb[k] / (how->low ? s->scale : 1);
+    s->bm[k] = .9f * s->bm[k] + a->gb[k] * unscale;
     s->b[k] -= a->lr * s->bm[k];
   }
-  if (how->low)
-    follow_mean(s, a);
+  if (how->low || how->shards)
+    follow_mean(s, mean);
   if (how->low && ++s->good == 5) {
     s->scale *= s->scale < 0x1p16f ? 2 : 1;
     s->good = 0;
@@ -176,12 +208,22 @@ static const AmprtPort inputs[] = {
     {"label", AMPRT_I32, 1, .dim = {N}, .at = AT(label)},
     {"schedule", AMPRT_F32, 1, .dim = {64}, .at = AT(schedule)},
     {"bn_momentum", AMPRT_F32, 0, .at = AT(bn_momentum)},
+    {"shard_factor", AMPRT_F32, 0, .at = AT(shard_factor)}, /* these two: of train_dp alone */
+    {"stop_vote", AMPRT_F32, 0, .at = AT(stop_vote)},
 };
 static const AmprtPort outputs[] = {
     {"loss", AMPRT_F32, 0, .at = AT(loss), .after = 1},
     {"accuracy", AMPRT_F32, 0, .at = AT(accuracy)},
     {"logits", AMPRT_F32, 2, .dim = {N, K}, .at = AT(logits)},
     {"learning_rate", AMPRT_F32, 0, .at = AT(lr)},
+    {"finite", AMPRT_BOOL, 0, .at = AT(finite)},
+};
+static const AmprtPort dp_outputs[] = {
+    {"loss", AMPRT_F32, 0, .at = AT(loss), .after = 3},
+    {"accuracy", AMPRT_F32, 0, .at = AT(accuracy)},
+    {"logits", AMPRT_F32, 2, .dim = {N, K}, .at = AT(logits)},
+    {"learning_rate", AMPRT_F32, 0, .at = AT(lr)},
+    {"stop_votes", AMPRT_F32, 0, .at = AT(stop_votes)},
     {"finite", AMPRT_BOOL, 0, .at = AT(finite)},
 };
 static const AmprtPort eval_outputs[] = {
@@ -198,7 +240,8 @@ static const AmprtPort eval_outputs[] = {
   }
 static const AmprtPort taps[] = TAPS(0), scaled_taps[] = TAPS(1);
 
-static const Args plain = {0, 0}, low = {1, 0}, nans = {0, 1};
+static const Args plain = {0, 0, 0}, low = {1, 0, 0}, nans = {0, 1, 0};
+static const Args plain_dp = {0, 0, 1}, low_dp = {1, 0, 1}, nans_dp = {0, 1, 1};
 #define TRAIN(args)                                                                                \
   {                                                                                                \
     {forward, &args, "k0_forward", "fc"}, {backward, &args, "k1_backward", "fc"},                  \
@@ -206,6 +249,18 @@ static const Args plain = {0, 0}, low = {1, 0}, nans = {0, 1};
       interrupt, &args, "k3_interrupt", ""                                                         \
     }                                                                                              \
   }
+/* Kernels 0 to 2 run for every shard. */
+#define TRAIN_DP(args)                                                                             \
+  {                                                                                                \
+    {forward, &args, "k0_forward", "fc"}, {backward, &args, "k1_backward", "fc"},                  \
+        {report, &args, "k2_report", ""}, {read_sums, &args, "k3_sums", ""},                       \
+        {update, &args, "k4_update", ""}, {                                                        \
+      interrupt, &args, "k5_interrupt", ""                                                         \
+    }                                                                                              \
+  }
+static const AmprtKernel dp_plain[] = TRAIN_DP(plain_dp), dp_low[] = TRAIN_DP(low_dp),
+                         dp_nan[] = TRAIN_DP(nans_dp);
+static const AmprtBucket buckets[] = {{AT(gw), K *P, 1, 4}, {AT(gb), 16, 2, 3}};
 static const AmprtKernel train_plain[] = TRAIN(plain), train_low[] = TRAIN(low);
 static const AmprtKernel train_nan[] = TRAIN(nans), stats_kernel[] = {{stats, NULL, "k0", "bn"}};
 static const AmprtKernel eval_plain[] = {{forward, &plain, "k0_forward", "fc"}};
@@ -220,16 +275,18 @@ static const AmprtValue values[] = {
 };
 
 /* fp32 programs have no finite test, the last output. */
-#define GRAPHS(train, eval, tap, n_outputs)                                                        \
+#define GRAPHS(train, eval, tap, n_outputs, dp)                                                    \
   {                                                                                                \
     {"train", train, inputs, outputs, tap, 4, 4, n_outputs, 2, sizeof(Arena), values, 4, 2},       \
-        {"eval", eval, inputs, eval_outputs, NULL, 1, 3, 2, 0, sizeof(Arena)}, {                   \
-      "stats", stats_kernel, inputs, NULL, NULL, 1, 4, 0, 0, sizeof(Arena)                         \
+        {"eval", eval, inputs, eval_outputs, NULL, 1, 3, 2, 0, sizeof(Arena)},                     \
+        {"stats", stats_kernel, inputs, NULL, NULL, 1, 4, 0, 0, sizeof(Arena)}, {                  \
+      "train_dp", dp, inputs, dp_outputs, tap, 6, 6, n_outputs + 1, 2, sizeof(Arena), values, 4,   \
+          4, buckets, 2, 3                                                                         \
     }                                                                                              \
   }
-static const AmprtGraph graphs[] = GRAPHS(train_plain, eval_plain, taps, 4);
-static const AmprtGraph low_graphs[] = GRAPHS(train_low, eval_low, scaled_taps, 5);
-static const AmprtGraph nan_graphs[] = GRAPHS(train_nan, eval_plain, taps, 4);
+static const AmprtGraph graphs[] = GRAPHS(train_plain, eval_plain, taps, 4, dp_plain);
+static const AmprtGraph low_graphs[] = GRAPHS(train_low, eval_low, scaled_taps, 5, dp_low);
+static const AmprtGraph nan_graphs[] = GRAPHS(train_nan, eval_plain, taps, 4, dp_nan);
 
 #define IN(field) offsetof(State, field)
 static const AmprtVariable variables[] = {
@@ -284,7 +341,7 @@ static const char *describe(void) {
 #define PROGRAM(name, type, print, vars, n_vars, graph_table)                                      \
   {                                                                                                \
     AMPRT_ABI, name, "ampcc 0.1.0", "cpu", type, print, N, K, TOY_SIDE, TOY_SIDE, 1, vars, n_vars, \
-        graph_table, 3, sizeof(State), recipe, 6, .99, "the\004plan\n", "the precision\n",         \
+        graph_table, 4, sizeof(State), recipe, 6, .99, "the\004plan\n", "the precision\n",         \
         .describe = describe, .made = made, .n_made = 3, .head = "fc"                              \
   }
 const AmprtProgram toy_fp32 = PROGRAM("toy", "fp32", "abc", variables, 6, graphs);

@@ -1,33 +1,31 @@
 #!/usr/bin/env python3
-"""check.py AMPCC CASE...: compiled programs keep to stored loss-scale traces (traces.txt, made by record.py).
+"""Holds the loss scales of compiled programs to stored traces (traces.txt, made by record.py): check.py AMPCC CASE...
 
-  NAME      5,000 steps: which are skipped is injected; the scale after each, the step count and the state at the end
-            are those of the trace. Stopped in the middle and resumed, the run ends in the same bytes
+  NAME      5,000 steps, of which those are made to fail that the trace of this name skips: the scale after each step, and
+            the count of steps and the state at the end, are those of the trace. A run that is stopped in the middle and
+            resumed ends with the same bytes
   clip      one step moves the parameters by the unscaled gradients, clipped by value or by norm
-  traceless a run with many skipped steps ends in the same parameters, slots, statistics and step as one with none; one
-            with nothing else stops and says why
+  traceless a run with many skipped steps ends with the same parameters, slots, statistics and step as one with none; a
+            run that skips every step stops and says why
 """
 import json
 import math
 import os
 import random
+import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 
 import traces
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
+from shell import check, newest, run, tensors
+
 AMPCC = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCH = 4
 RESUME_AT = 2345 # batches
-
-
-def run(*args):
-    done = subprocess.run(list(args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        sys.exit("%s: status %d\n%s" % (" ".join(args)[:500], done.returncode, done.stdout[-2000:]))
 
 
 def build(name, *flags):
@@ -36,7 +34,7 @@ def build(name, *flags):
 
 
 def inject(steps):
-    """Inf in one pixel of the batches of bad steps."""
+    """The flag that puts Inf into one pixel of each batch whose step is to fail."""
     bad = ",".join("inf@%d:image" % i for i, good in enumerate(steps) if not good)
     return ["--inject=" + bad] if bad else []
 
@@ -52,27 +50,8 @@ def log(folder):
         return [event for event in map(json.loads, lines) if event["event"] == "train"]
 
 
-def newest(folder):
-    names = [name for name in os.listdir(folder) if name.endswith(".safetensors")]
-    return os.path.join(folder, max(names, key=lambda name: int(name.split("-")[1].split(".")[0])))
-
-
-def tensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + size])
-    body = data[8 + size:]
-    return {name: body[slice(*entry["data_offsets"])] for name, entry in header.items() if name != "__metadata__"}
-
-
-def check(what, condition, *shown):
-    print("%-60s %s" % (what, "ok" if condition else "FAILED " + " ".join(map(str, shown))))
-    return bool(condition)
-
-
 def f32(x):
-    """The nearest f32. The texts that are compared have enough digits for it, but not the same digits."""
+    """The nearest f32 number. The texts that are compared tell f32 numbers apart, but may have different digits for one."""
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
@@ -98,7 +77,7 @@ def trace(name):
     want = [sum(steps[:i + 1]) for i in range(len(steps))]
     good &= check(name + ": skipped steps do not count", counts == want, first_difference(counts, want))
     state = tensors(newest("whole"))
-    good_steps = struct.unpack("<i", state["good_steps"])[0]
+    good_steps = struct.unpack("<i", state["good_steps"].data)[0]
     good &= check(name + ": good steps at the end", good_steps == case["good_steps"], good_steps)
     train(program, "parts", RESUME_AT, steps)
     train(program, "parts", len(steps), steps, "--resume")
@@ -109,17 +88,16 @@ def trace(name):
 
 def stuck(program, dtype):
     """If every step is skipped, the run does not lower the scale for ever but stops."""
-    done = subprocess.run([program, "--use-synthetic-data", "--synthetic-examples=400", "--model-dir=stuck_" + dtype,
-                           "--max-skipped-steps=6", "--threads=1", "--log-every=1", *inject([False] * 100)],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = run(program, "--use-synthetic-data", "--synthetic-examples=400", "--model-dir=stuck_" + dtype, "--max-skipped-steps=6",
+               "--threads=1", "--log-every=1", *inject([False] * 100), status=1)
     want = ("error: loss or gradients have not been finite for 6 steps, at loss scale 64; first of the last step: ",
             "training cannot recover: try ")
-    good = check(dtype + ": a stuck run stops", done.returncode == 1 and all(text in done.stderr for text in want), done)
+    good = check(dtype + ": a stuck run stops", all(text in said for text in want), said)
     return good & check(dtype + ": after 6 steps", len(log("stuck_" + dtype)) == 6)
 
 
 def traceless():
-    """The scale is held, so that the good steps of both runs are the same; synthetic data is one batch."""
+    """The loss scale may not change (min equals max) and synthetic data is one batch, so both runs have the same good steps."""
     good = True
     draw = random.Random(7)
     steps = [draw.random() < 0.6 for _ in range(100)]
@@ -140,12 +118,12 @@ def traceless():
 
 
 def parameters_after(program, folder, rate):
-    """All f32 parameters as one list after one step of momentum from rest, that is of plain descent."""
+    """All f32 parameters as one list after one step. As momentum starts from 0, that is a step of plain gradient descent."""
     run(program, "--use-synthetic-data", "--synthetic-examples=%d" % BATCH, "--model-dir=" + folder, "--clean",
         "--max-train-steps=1", "--learning-rate=%g" % rate, "--log-every=1", "--threads=1", "--quiet")
     state = tensors(newest(folder))
     names = sorted(name for name in state if name + ".momentum" in state)
-    return [x for name in names for (x,) in struct.iter_unpack("<f", state[name])]
+    return [x for name in names for (x,) in struct.iter_unpack("<f", state[name].data)]
 
 
 def step_of(program, folder):
@@ -162,7 +140,7 @@ def close(a, b):
 
 
 def clip():
-    """Against the step of a program that does not clip; a loss scale of 1024 would show in either."""
+    """Compares with the step of a program that does not clip. Gradients that were clipped while they are scaled would be 1024 times off."""
     flags = ["--dtype=fp16", "--loss-scale=dynamic:init=1024"]
     free = step_of(build("free", *flags), "free_run")
     by_norm, by_value = norm(free) / 8, max(map(abs, free)) / 8
@@ -184,7 +162,7 @@ def main():
         for case in sys.argv[2:]:
             good &= {"clip": clip, "traceless": traceless}.get(case, lambda: trace(case))()
             for name in ("whole", "parts"):
-                subprocess.run(["rm", "-rf", name], check=True)
+                shutil.rmtree(name, ignore_errors=True)
         os.chdir("/")
     return 0 if good else 1
 

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""interchange.py AMPCC: checkpoints of every implementation and dtype are each other's.
+"""Tests that programs of every dtype and --fp16-implementation can resume from each other's checkpoints: interchange.py AMPCC
 
-The same names, shapes and types but for the loss scale; each program resumes from each other's file, says what becomes
-of the scale, and with a learning rate of 0 hands every f32 parameter on to the bit.
+All checkpoints have the same names, shapes and types, but for the loss scale. Each program resumes from each other's file, says
+what becomes of the scale, and with a learning rate of 0 hands every f32 parameter on to the bit.
 """
 import json
 import os
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
+from shell import run, tensors
+
 AMPCC = os.path.abspath(sys.argv[1])
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "small.pbtxt")
-PROGRAMS = { # flags, and what its loss scale is: none, fixed, or dynamic from so much on
+PROGRAMS = { # name: (flags, kind of loss scale); START has the scale that it begins with
     "fp32": (["--dtype=fp32"], "none"),
     "bf16": (["--dtype=bf16", "--loss-scale=dynamic:init=512"], "dynamic"),
     "fp16": (["--dtype=fp16"], "dynamic"),
@@ -23,7 +25,7 @@ PROGRAMS = { # flags, and what its loss scale is: none, fixed, or dynamic from s
     "policy": (["--dtype=fp16", "--fp16-implementation=policy", "--loss-scale=32"], "fixed"),
 }
 START = {"bf16": 512, "fp16": 32768, "rewrite": 64, "casting": 128, "policy": 32}
-DTYPE = {"fp32": "fp32", "bf16": "bf16"} # the others: fp16
+DTYPE = {"fp32": "fp32", "bf16": "bf16"} # those not named are fp16
 SCALE = ("loss_scale", "good_steps")
 failed = 0
 
@@ -35,26 +37,9 @@ def check(what, condition, *shown):
         print("FAILED: " + what, *shown)
 
 
-def run(*args):
-    done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        sys.exit("%s: status %d\n%s" % (" ".join(args), done.returncode, done.stdout))
-    return done.stdout
-
-
 def train(name, folder, steps, *flags):
     return run("./" + name, "--use-synthetic-data", "--synthetic-examples=32", "--model-dir=" + folder, "--threads=1",
                "--max-train-steps=%d" % steps, *flags)
-
-
-def tensors(path):
-    """Type, shape and bytes of each tensor."""
-    with open(path, "rb") as file:
-        data = file.read()
-    size = struct.unpack("<Q", data[:8])[0]
-    header, body = json.loads(data[8:8 + size]), data[8 + size:]
-    return {name: (entry["dtype"], tuple(entry["shape"]), body[slice(*entry["data_offsets"])])
-            for name, entry in header.items() if name != "__metadata__"}
 
 
 def first_loss(folder):
@@ -76,7 +61,7 @@ def scale_of(state):
 
 
 def words(source, target):
-    """What the program must say, and the scale that it then goes on with."""
+    """The lines that the program `target` must print when it resumes from a file of `source`, and the scale that it goes on with."""
     kind_from, kind_to = PROGRAMS[source][1], PROGRAMS[target][1]
     if kind_to == "none":
         return ["`loss_scale` is not used by this program"] if kind_from != "none" else [], None

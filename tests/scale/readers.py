@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""readers.py AMPCC: compiling takes time in proportion to the size of the model, however many nodes read one weight.
+"""Tests that compiling takes time in proportion to the size of the model, however many nodes read one weight: readers.py AMPCC
 
 Models in which 5,000 and 20,000 nodes read one parameter go through all passes. Four times the nodes may take at most
 eight times the processor time (a quadratic pass takes sixteen times), of which the least of three runs counts.
@@ -47,7 +47,7 @@ def limit():
 
 
 def seconds(path, *flags):
-    """Processor time of one run."""
+    """The processor time of one compilation in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([AMPCC, path, "--emit=ir", "-o", path + ".out", "--target=cpu", *flags], preexec_fn=limit,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""record.py > traces.txt: the scale after each of 5,000 steps, as TensorFlow and Keras themselves compute it.
+"""Records the loss scale after each of 5,000 steps, as TensorFlow and Keras compute it: record.py > traces.txt
 
-Needs `tensorflow` 2.21 and `numpy`; not part of the tests, which read its output. tensorflow-*: DynamicLossScale
-(specs/amp-rewrite.md 4.3); keras3-*: keras.mixed_precision.LossScaleOptimizer. keras2-* (4.5) and pytorch-* (4.7) are
-the rules of those sections in float32, written out below: their releases do not run beside this TensorFlow, or not
-without a GPU. A case that comes out as it should by both is recorded once.
+Needs `tensorflow` 2.21 and `numpy`, and is no part of the tests, which read its output. The cases tensorflow-* run TensorFlow's
+DynamicLossScale (specs/amp-rewrite.md 4.3) and keras3-* run keras.mixed_precision.LossScaleOptimizer. For keras2-* (4.5) and
+pytorch-* (4.7) the rules of those sections are written out below in float32, because Keras 2 does not run beside this TensorFlow
+and PyTorch scales losses only on a GPU.
 """
 import sys
 
@@ -39,7 +39,7 @@ def by_keras3(set_, steps):
 
 
 def by_keras2(set_, steps):
-    """4.5: the rule of 4.3 with multiplier 2."""
+    """The rule of section 4.5: that of 4.3 with the multiplier 2."""
     scale, good = f32(set_["init"]), 0
     for step in steps:
         if not step:
@@ -52,7 +52,7 @@ def by_keras2(set_, steps):
 
 
 def by_pytorch(set_, steps):
-    """4.7: the scale is a float32 tensor, the factors are doubles."""
+    """The rule of section 4.7: the scale is a float32 tensor, its factors are doubles."""
     scale, tracker = f32(set_["init"]), 0
     for step in steps:
         if not step:

@@ -1,4 +1,4 @@
-"""Loss-scale traces as text: which steps were finite, and the scale after each, in runs."""
+"""Reads and writes loss-scale traces as text: which steps were finite, and the scale after each, both run-length encoded."""
 import itertools
 import random
 import re
@@ -23,7 +23,7 @@ def settings_of(text):
 
 
 def steps_of(chance, bad_first, seed):
-    """True: finite. Now and then several bad ones in a row."""
+    """A list that says of each step whether it is finite; steps that are not sometimes follow one another."""
     draw, steps = random.Random(seed), [False] * bad_first
     while len(steps) < STEPS:
         steps += [True] if draw.random() >= chance else [False] * draw.choice((1, 1, 1, 2, 3))
@@ -47,7 +47,7 @@ def unpack_scales(text):
 
 
 def read(path):
-    """Cases by name: settings, steps, scales, and good_steps at the end."""
+    """A dict from the name of a case to its settings, steps and scales, and to good_steps at the end."""
     cases = {}
     for block in open(path).read().split("\n\n"):
         fields = dict(re.findall(r"^(\w+): (.*)$", block, re.M))

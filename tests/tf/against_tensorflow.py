@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Holds ampcc-tf to TensorFlow's own pass, and our expectations with it. By hand, in an environment with the pip package
-`tensorflow` of one of the versions in RUNS (2.21.0 and 2.15.1 were used); skips (77) without.
+"""Compares ampcc-tf, and the expectations in the .cases files, with TensorFlow's own mixed precision pass. It is run by hand, with
+the pip package `tensorflow` of one of the versions in RUNS (2.21.0 and 2.15.1 were used); without it the test is skipped (77).
 
     against_tensorflow.py AMPCC_TF cases FILE.cases..     TensorFlow against what the files say
     against_tensorflow.py AMPCC_TF random N [SEED]        ampcc-tf against TensorFlow on N random graphs, every run of RUNS that

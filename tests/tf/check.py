@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""check.py AMPCC_TF [--short] FILE.cases..: holds ampcc-tf's report on each case (form: cases.py) to what the case expects;
-with --short in the first run of each `want` alone."""
+"""Compares ampcc-tf's report on each case with what the case expects: check.py AMPCC_TF [--short] FILE.cases..
+
+cases.py describes the form of the cases. With --short only the first run of each `want` is tested."""
 import json, re, subprocess, sys, tempfile
 
 import cases

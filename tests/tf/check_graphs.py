@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""check_graphs.py AMPCC_TF: what ampcc-tf makes of the graphs of TensorFlow's Python tests of the
-pass, against graphs.txt."""
+"""Compares what ampcc-tf makes of the graphs of TensorFlow's Python tests with graphs.txt: check_graphs.py AMPCC_TF"""
 import json, pathlib, re, subprocess, sys
 
 import cases

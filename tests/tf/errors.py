@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""errors.py AMPCC_TF AMPCC: wrong GraphDefs and flags. Tests errors of ampcc-tf, failures of
-TensorFlow's pass (which leave the graph as it was), and notes."""
+"""Tests what ampcc-tf says of wrong GraphDefs and flags: errors.py AMPCC_TF AMPCC
+
+These are errors, notes, and the cases in which TensorFlow's pass fails and leaves the graph as it was."""
 import os
 import pathlib
 import re

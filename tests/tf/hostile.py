@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""hostile.py AMPCC_TF DATA [N [SEED]]: GraphDefs that nobody should trust. Whatever the bytes, ampcc-tf ends within
+"""Runs ampcc-tf on hostile GraphDefs: hostile.py AMPCC_TF DATA [N [SEED]]
+
+Whatever the bytes, ampcc-tf ends within
 seconds, with status 0 to 3, says no more than 4 kB, prints no control character, and leaves either a whole graph that reads
 back or no file at all. First the graphs built here, then N random mutations of real ones from DATA (default 40)."""
 import os

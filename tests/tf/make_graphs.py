@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""make_graphs.py [NAME..]: writes graphs/NAME.pb, the graphs of TensorFlow's Python tests of the pass (specs/amp-rewrite.md
-3.3) as the pass sees them: built with TensorFlow's Python, then taken where its other optimizers hand them to the pass.
-By hand; TensorFlow 2.21.0 was used. graphs.txt says what the pass must make of each."""
+"""Writes graphs/NAME.pb, the graphs of TensorFlow's Python tests of the pass (specs/amp-rewrite.md 3.3): make_graphs.py [NAME..]
+
+Each is built with TensorFlow's Python and taken at the point where TensorFlow's other optimizers hand it to the pass. This is run
+by hand; TensorFlow 2.21.0 was used. graphs.txt says what the pass must make of each."""
 import glob, os, pathlib, sys, tempfile
 
 import tensorflow_pass as ours

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""records.py AMPCC_TF DATA: DATA/amp-tf holds what TensorFlow's own pass did to four training graphs, with three
-versions and types; ampcc-tf's report must be the same text. Skips (77) where DATA is absent."""
+"""Compares ampcc-tf's report with records of TensorFlow's own pass: records.py AMPCC_TF DATA
+
+DATA/amp-tf holds what the pass did to four training graphs, with three versions and types; the report must be the same text. The
+test is skipped (77) where DATA is absent."""
 import json
 import pathlib
 import subprocess

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""round_trip.py AMPCC_TF DATA: a GraphDef that the pass leaves alone comes out as it went in, byte for byte, by way of
-the text form, too; a rewritten one reads back and loses nothing. Real graphs from DATA where it is present."""
+"""Tests that ampcc-tf loses nothing of a GraphDef: round_trip.py AMPCC_TF DATA
+
+One that the pass leaves alone must come out as it went in, byte for byte, also by way of the text form; one that was rewritten must
+read back with all of its fields. Real graphs come from DATA where it is present."""
 import pathlib
 import subprocess
 import sys

@@ -72,6 +72,14 @@ typedef struct AmpPixels {
   int32_t parts, channels;
 } AmpPixels;
 
+/* CUDA: a bucket that is summed over ranks. The runtime sets it for each bucket. */
+typedef struct AmpTree {
+  float *slice, *rest;     /* what this rank adds up: its own numbers, which the sums replace */
+  const float *arrived;    /* [ranks, n_slice + n_rest]: what others sent; row `rank` is not read */
+  int64_t n_slice, n_rest; /* multiples of 16 */
+  int32_t rank, ranks;
+} AmpTree;
+
 /* ---- kernels over many tensors ---- */
 
 typedef struct AmpTensor {

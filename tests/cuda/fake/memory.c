@@ -45,9 +45,12 @@ cudaError_t cudaGetDeviceCount(int *n) {
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
   BEGIN;
-  if (device != 0)
+  if (device < 0 || device >= fake_number("FAKE_CUDA_DEVICES", 1))
     return cudaErrorInvalidDevice;
-  int capability = (int)fake_number("FAKE_CUDA_CAPABILITY", 90);
+  const char *list = getenv("FAKE_CUDA_CAPABILITY");
+  int capability = list && *list ? atoi(list) : 90;
+  for (int i = 0; list && i < device && (list = strchr(list, ',')) != NULL; i++)
+    capability = atoi(++list);
   *out =
       (struct cudaDeviceProp){.major = capability / 10,
                               .minor = capability % 10,
@@ -58,7 +61,12 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
 
 cudaError_t cudaSetDevice(int device) {
   BEGIN;
-  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+  char text[20];
+  if (device < 0 || device >= fake_number("FAKE_CUDA_DEVICES", 1))
+    return cudaErrorInvalidDevice;
+  snprintf(text, sizeof text, "%d", device);
+  setenv("FAKE_CUDA_DEVICE", text, 1); /* for the fake NCCL */
+  return cudaSuccess;
 }
 
 /* ---- blocks ---- */
@@ -162,7 +170,7 @@ static const Block *block_of(const void *at) {
 
 typedef struct Copy {
   void *to;
-  const void *from; /* NULL: the bytes that follow */
+  const void *from; /* NULL: the bytes that follow this struct */
   size_t bytes;
 } Copy;
 
@@ -174,6 +182,14 @@ static void work_copy(void *data) {
 static void work_set(void *data) {
   const Copy *set = data;
   memset(set->to, (int)(uintptr_t)set->from, set->bytes);
+}
+
+/* Makes the beginning of the copy that FAKE_CUDA_SPOIL names a NaN of every float type. */
+static void spoil(unsigned char *from, size_t bytes) {
+  static int n;
+  const char *wish = getenv("FAKE_CUDA_SPOIL"), *number = wish ? strchr(wish, ':') : NULL;
+  if (number && (size_t)atoll(wish) == bytes && ++n == atoi(number + 1))
+    memset(from, 0xff, sizeof(double));
 }
 
 static bool is_inside(const void *at, size_t bytes, bool on_device) {
@@ -207,6 +223,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
   bool is_now = !from_device && !block_of(from);
   if (!from_device && !is_now && fake_number("FAKE_CUDA_COPIES", 0))
     fprintf(stderr, "fake GPU: copies %zu bytes\n", bytes);
+  if (!from_device && !is_now)
+    spoil((unsigned char *)(uintptr_t)from, bytes);
   if (is_now) {
     copy->from = NULL;
     memcpy(copy + 1, from, bytes);
@@ -234,6 +252,10 @@ static const struct {
     {cudaErrorSymbolNotFound, "cudaErrorSymbolNotFound", "named symbol not found"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
      "an illegal memory access was encountered"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
+     "capturing stream has unjoined work"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };

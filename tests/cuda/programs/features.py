@@ -1,4 +1,4 @@
-"""features.py MODEL TENSORS TOOL...: what the runtime can do, on the GPU's part of a program as on the CPU's.
+"""Tests that the features of the runtime work in the GPU's part of a program as in the CPU's: features.py MODEL TENSORS TOOL...
 
 MODEL is a small net in text form, TENSORS the folder of tensors.py, the rest as in program.py."""
 import re

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""forms.py AMPCC AMPCC_ZOO GOLDEN: which kernels with a convolution the fp16 steps of ResNet-50 have on each kind of GPU,
-and that all that norm-forms wrote for them went into them. UPDATE=1 rewrites the golden file."""
+"""Tests which ops are fused with convolutions in the fp16 step of ResNet-50 on each kind of GPU: forms.py AMPCC AMPCC_ZOO GOLDEN
+
+The kernels with a convolution are compared with the golden file, which UPDATE=1 rewrites. All ops that the pass norm-forms wrote for
+such kernels must be in them."""
 import collections
 import os
 import re
@@ -14,7 +16,7 @@ NODE = re.compile(r"^  (?:%.* = )?(\w+) (.*?)\{(.*?)(?<!\[)\} ?(.*)", re.M)
 
 
 def kernels(text):
-    """For each kernel of @train, the list of its nodes as texts of op and operands."""
+    """A list of the nodes, as texts of op and operands, for each kernel of @train."""
     train = text[text.index("graph @train"):]
     found = collections.defaultdict(list)
     for op, operands, attrs, _ in NODE.findall(train[:train.index("\n}")]):

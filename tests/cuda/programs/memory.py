@@ -1,9 +1,9 @@
-"""memory.py AMPCC ZOO CUDA_PATH: memory plans of GPU targets. No GPU, no machine code.
+"""Tests memory plans for GPUs, without a GPU and without machine code: memory.py AMPCC ZOO CUDA_PATH
 
-  claims   ResNet-50, batch 256, fp16: at most 6.2 GiB where that is asked for, no convolution twice
-  limits   what does not fit into the GPU is computed again as far as it helps; what then does not fit is E409
-  damage   workspaces of cuDNN and cublasLt that are too small, missing, or on top of what is alive: each is refused
-  zoo      small models, each precision and target: the checker accepts the plan"""
+  claims   ResNet-50 with batch 256 in fp16 needs at most 6.2 GiB where that is asked for, and computes no convolution twice
+  limits   a step that does not fit into the GPU computes values again as far as that helps; if it still does not fit, E409
+  damage   a workspace of cuDNN or cublasLt that is too small, missing, or overlaps a live value is refused
+  zoo      the checker accepts the plans of small models in each precision for each target"""
 import os
 import re
 import subprocess

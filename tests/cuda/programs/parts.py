@@ -1,4 +1,4 @@
-"""parts.py AMPCC ZOO TINY TOOLKIT RESOURCE SANITIZE: programs of several parts, and what ampcc makes of one.
+"""Tests programs of several parts, and other output for one: parts.py AMPCC ZOO TINY TOOLKIT RESOURCE SANITIZE
 
 TINY is a small model; RESOURCE the folder that programs are linked from, built with -fsanitize=SANITIZE or none.
 The machine needs no GPU."""

@@ -4,6 +4,7 @@ Nothing of them is changed but libcudart_static.a, which they are linked with: a
 of links to the toolkit in which only that file is another one."""
 import os
 import pathlib
+import random
 import subprocess
 
 
@@ -60,3 +61,13 @@ class Program:
             process.kill()
             raise
         return process.returncode, text
+
+
+def write_cifar(folder, batch):
+    """Writes files in CIFAR-10's format with random pixels: five and a half batches for training,
+    one and a half for the test."""
+    folder.mkdir()
+    noise = random.Random(1)
+    for name in ["test_batch", *(f"data_batch_{i}" for i in range(1, 6))]:
+        records = (bytes([noise.randrange(10)]) + noise.randbytes(3072) for _ in range(batch + batch // 2))
+        (folder / f"{name}.bin").write_bytes(b"".join(records))

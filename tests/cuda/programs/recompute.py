@@ -1,6 +1,7 @@
-"""recompute.py ORACLE TOOL...: a bottleneck net trained by the GPU's part of a program, with and without values that are
-computed again to save memory: the same checkpoint, to the bit. ORACLE is the folder of model_text.py, the rest as in
-program.py."""
+"""Tests that computing values again to save memory changes no bit of a training: recompute.py ORACLE TOOL...
+
+A bottleneck net is trained by the GPU's part of a program, with and without a memory limit; both must end with the same checkpoint.
+ORACLE is the folder of model_text.py, the rest as in program.py."""
 import hashlib
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""refusals.py PROGRAM FAKES MAKER STEM: what a CUDA part says where it cannot run, or stops running.
+"""Tests what a CUDA part says where it cannot run, or when it fails while it runs: refusals.py PROGRAM FAKES MAKER STEM
 
 PROGRAM is refused.c on the fake libraries of folder FAKES; MAKER (make_kernels.c) compiles STEM.cu, its kernels. Each case is one
 run: nothing may crash, the reason is on one line, the exit status is 3, and what was saved before

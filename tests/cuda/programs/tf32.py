@@ -1,4 +1,4 @@
-"""tf32.py MODEL TOOL...: programs compiled with and without --tf32, and GPUs that have none.
+"""Tests --tf32, also for GPUs that have no TF32: tf32.py MODEL TOOL...
 
 MODEL is a small net in text form, the rest as in program.py."""
 import os

@@ -1,16 +1,16 @@
-"""trainings.py DTYPE STEPS ZOO ORACLE TOOL...: ResNet-8 and a bottleneck net trained by both parts of a program.
+"""Tests that both parts of a program train alike: trainings.py DTYPE STEPS ZOO ORACLE TOOL...
 
-STEPS of ResNet-8, 20 (or STEPS, if fewer) of the bottleneck net; every loss of the GPU's part must be within a bound
-of the CPU part's. Then ResNet-8 on photographs, of which the GPU gets bytes. ORACLE is the folder of model_text.py, the rest as in program.py."""
+ResNet-8 takes STEPS steps, a bottleneck net 20 (or STEPS, if fewer); every loss of the GPU's part must be within a bound of the CPU
+part's. Then ResNet-8 trains on photographs, which the GPU gets as bytes. ORACLE is the folder of model_text.py, the rest as in
+program.py."""
 import json
 import pathlib
-import random
 import re
 import subprocess
 import sys
 import tempfile
 
-from program import Program, Tools
+from program import Program, Tools, write_cifar
 
 # Bounds relative to the loss. Sums in another order differ in the last place of f32, or of a
 # 16-bit result, and later steps carry that on.
@@ -53,16 +53,6 @@ def other_machines(program, name, dtype):
         good &= old == new and [other for other in cases if other in text] == [says]
         print(f"{name} {dtype}: 2 steps with plans that {says}{'' if good else f': FAILED {old} {new} {text}'}")
     return good
-
-
-def write_cifar(folder, batch):
-    """Writes files in CIFAR-10's format with random pixels: five and a half batches for training,
-    one and a half for the test."""
-    folder.mkdir()
-    noise = random.Random(1)
-    for name in ["test_batch", *(f"data_batch_{i}" for i in range(1, 6))]:
-        records = (bytes([noise.randrange(10)]) + noise.randbytes(3072) for _ in range(batch + batch // 2))
-        (folder / f"{name}.bin").write_bytes(b"".join(records))
 
 
 def photographs(program, dtype, batch):

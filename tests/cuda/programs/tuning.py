@@ -1,8 +1,9 @@
-"""tuning.py MODEL TOOL...: --tune of a program, --tuning-db and --require-tuned of the next compile.
+"""Tests --tune of a program, and --tuning-db and --require-tuned of the next compilation: tuning.py MODEL TOOL...
 
 MODEL is a small net in text form, the rest as in program.py."""
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -78,6 +79,9 @@ def tunes(compiler, program, folder):
 
 def runs(compiler, program, key, fast):
     tuned = compiler.program("tuned", "--tuning-db=a.json", "--require-tuned")
+    status, _, errors = compiler.run("--tuning-db=a.json", "-o", "free")
+    expect(status == 0 and (compiler.tools.scratch / "free").read_bytes() == pathlib.Path(tuned.path).read_bytes(),
+           "--require-tuned changes nothing in the program", errors)
     status, text = tuned.run("cuda", *TRAIN)
     expect(status == 0 and "made anew" not in text and text.count(" loss ") == program.run("cuda", *TRAIN)[1].count(" loss ") > 0, "a tuned run", text)
     status, text = tuned.run("cuda", "--tune=b.json", "-q", FAKE_CUDNN_FAST=fast)
@@ -95,7 +99,7 @@ def damaged(compiler, folder, key, tuned_text):
     cases = [  # text, flags, exit status, message
         (good[:300], [], 1, ": error[E407]: premature end of input near"),
         ("{\"a\": 1}\n", [], 1, "x.json: error[E407]: no tuning file"),
-        (good.replace("90,", "\"90\","), [], 1, "x.json: error[E407]: `capability` is missing or no number"),
+        (good.replace("\"capability\": 90,", "\"capability\": \"90\","), [], 1, "x.json: error[E407]: `capability` is missing or no number"),
         (good.replace("\"engine\"", "\"motor\"", 1), [], 1, "` has no list of engines"),
         (json.dumps(some), [], 0, "note: cuda:sm_90: 7 of 8 plans are as timed"),
         (json.dumps(odd), [], 0, "note: cuda:sm_90: 7 of 8 plans are as timed"),

@@ -1,9 +1,9 @@
-"""zoo.py all|short AMPCC ZOO CUDA_ZOO RESOURCE: every generated kernel of the zoo through the shim, one by one, against the
-evaluator (zoo.c).
+"""Tests every generated CUDA kernel of the zoo's models against the evaluator: zoo.py all|short AMPCC ZOO CUDA_ZOO RESOURCE
 
-Nets of ImageNet's form get images of 40x40 and a quarter of the channels, all get small batches: that changes no kernel's
-text, which `all` shows: it goes through these forms of all models in every precision and, in fp16, for GPUs with all, some
-and none of cuDNN's fused forms, and then looks through the models as they are for a text that was not among them."""
+Each kernel runs by itself on the host, through the shim (zoo.c). All nets get small batches, and those for ImageNet get images of
+40x40 and a quarter of the channels, which changes no kernel's text. `all` runs these small forms of all models in every precision
+and, in fp16, for GPUs with all, some and none of cuDNN's fused forms. Then it proves that the text was not changed: it looks
+through the models as they are for kernels that were not among those."""
 import os
 import re
 import subprocess

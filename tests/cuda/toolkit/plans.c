@@ -1,5 +1,5 @@
-/* Plans for every GPU of the table, made here without one: they exist, are what was asked for, come
- * out the same twice, and cuDNN reads them back. */
+/* Tests plans for every GPU of the table, made here without a GPU: they exist, compute what was
+ * asked for, are the same when made twice, and cuDNN reads them back. */
 #include "codegen/cuda/toolkit/cache.h"
 #include "codegen/cuda/toolkit/plan.h"
 #include "tests/cuda/toolkit/check.h"
@@ -59,7 +59,8 @@ static bool loads_elsewhere(const PlanText *plan, const Device *device) {
   CudnnObject there = cuda_conv_device(&toolkit->cudnn, profile, 0, error, sizeof error);
   bool good = there && conv_plan_load(&toolkit->cudnn, json, strlen(json), there, &loaded, error,
                                       sizeof error);
-  /* sums behind a data gradient want more where the clock is slow; a program has some beside */
+  /* the plan for sums behind a data gradient wants more workspace where the clock is slow, for
+   * which programs have spare memory */
   int64_t more = strncmp(plan->key, "dgrad_bn", 8) == 0 ? 2 << 20 : 0;
   if (!good || loaded.workspace < plan->workspace || loaded.workspace > plan->workspace + more)
     fail_msg("%s, %s: %s, workspace %lld, was %lld", device->name, plan->key, error,
@@ -206,8 +207,8 @@ static void the_table_of_forms_is_right(void **state) {
         const char *shape = arena_printf(arena, "%s %%s %s", form[f], cases[c].shape);
         char error[TOOLKIT_ERROR];
         PlanText plan;
-        ConvOp op = op_of(
-            shape, types[1 + (c == 2 && f < 5 && f % 2)]); /* in some cases the type is bf16 */
+        bool bf16 = c == 2 && f < 5 && f % 2; /* the type of some cases */
+        ConvOp op = op_of(shape, types[1 + bf16]);
         bool expected = is_planned(&op, device);
         bool found = plan_list(toolkit, NULL, arena, &op, device, &plan, 1, error);
         if (found != expected && (expected || cases[c].is_usual))

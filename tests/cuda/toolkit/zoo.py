@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""zoo.py AMPCC AMPCC_ZOO PLAN_KEYS: plans for every convolution of the zoo's nets, in every type, on every
-kind of GPU; in f16 also with parts of a normalisation, where there are such. Depths of one family share their shapes, so the deepest ones are left out where they add none."""
+"""Tests that cuDNN has plans for every convolution of the zoo's nets, in every type, on every kind of GPU:
+zoo.py AMPCC AMPCC_ZOO PLAN_KEYS
+
+In f16 that includes convolutions that are fused with parts of a normalisation. Nets of one family share their shapes, so the deepest
+ones are left out where they add none."""
 import re
 import subprocess
 import sys

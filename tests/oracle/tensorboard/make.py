@@ -1,6 +1,7 @@
-"""make.py TOY FOLDER: writes FOLDER/expect.txt, what TensorBoard's own reader finds in the event files of a run of
-TOY (tests/runtime/toy.c). Needs PyPI's tensorboard and Pillow; run by hand, its output is committed. The lines
-are those of tests/runtime/report/events_list.c, without the two rates."""
+"""Writes FOLDER/expect.txt, what TensorBoard's own reader finds in the event files of a run of TOY: make.py TOY FOLDER
+
+TOY is tests/runtime/toy_main.c. Needs PyPI's tensorboard and Pillow; it is run by hand, and its output is committed. The lines are
+those of tests/runtime/report/events_list.c, without the two rates."""
 import io
 import subprocess
 import sys
@@ -16,7 +17,7 @@ toy, folder = sys.argv[1:]
 
 
 def listing(directory):
-    """The events in the order of tags, then steps."""
+    """The events as lines, in the order of tags and then of steps."""
     everything = {accumulator.SCALARS: 0, accumulator.IMAGES: 0, accumulator.HISTOGRAMS: 0}
     events = accumulator.EventAccumulator(directory, size_guidance=everything)
     events.Reload()

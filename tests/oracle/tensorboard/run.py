@@ -1,6 +1,7 @@
-"""run.py TOY EVENTS_LIST: runs TOY with --tensorboard, reads its event files with our own reader, which checks
-checksums, and compares with expect.txt, which TensorBoard's reader found in such a run (make.py). Steps, tags, images
-and numbers of buckets are equal; other numbers differ by rounding at most, as compilers may."""
+"""Tests the event files of a run against what TensorBoard's own reader found in such a run: run.py TOY EVENTS_LIST
+
+Runs TOY with --tensorboard, reads its event files with our own reader, which tests the checksums, and compares with expect.txt
+(make.py). Steps, tags, images and numbers of buckets must be equal; other numbers may differ by rounding, as compilers do."""
 import glob
 import math
 import os

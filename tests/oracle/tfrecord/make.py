@@ -1,6 +1,7 @@
-"""make.py WRITE_SHARDS FOLDER: writes FOLDER/train-00000-of-00001 with PyPI's tfrecord, which our reader reads in
-tests/runtime/data/test_tfrecord.c; and reads with that package a shard that WRITE_SHARDS (tests/runtime) has written. Run by
-hand; the file is committed."""
+"""Exchanges shards with PyPI's package tfrecord, in both directions: make.py WRITE_SHARDS FOLDER
+
+Writes FOLDER/train-00000-of-00001 with the package, which our reader reads in tests/runtime/data/test_tfrecord.c, and reads with
+the package a shard that WRITE_SHARDS (tests/runtime) has written. It is run by hand, and the file is committed."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-/* Data readers and augmentation. */
+/* Tests the readers of data sets in memory, and augmentation. */
 #include "runtime/data/augment.h"
 #include "runtime/data/data.h"
 #include "tests/runtime/harness.h"
@@ -13,18 +13,9 @@
 
 static AmprtError error;
 static AmprtData data;
-static AmprtOptions options;
-
-static AmprtStatus open_data(const AmprtProgram *program, const char *dataset, const char *dir) {
-  char *argv[] = {(char *)"toy", NULL};
-  assert_int_equal(amprt_options_parse(&options, program, 1, argv, &error), 0);
-  options.dataset = dataset;
-  options.data_dir = dir;
-  return amprt_data_open(&data, program, &options, &error);
-}
 
 static void assert_fails(const AmprtProgram *program, const char *dataset, const char *says) {
-  assert_int_equal(open_data(program, dataset, scratch), AMPRT_INPUT);
+  assert_int_equal(open_data(&data, program, dataset, scratch, &error), AMPRT_INPUT);
   amprt_data_close(&data);
   if (!strstr(error.text, says))
     fail_msg("expected `%s`, got `%s`", says, error.text);
@@ -40,7 +31,7 @@ static void gzip(const char *name, const void *bytes, size_t size) {
 static void test_idx(void **state) {
   (void)state;
   toy_write_data(scratch, 20, 10);
-  assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
+  assert_int_equal(open_data(&data, &toy_fp32, "fashion_mnist", scratch, &error), 0);
   AmprtBytes raw = read_bytes(in_scratch("train-images-idx3-ubyte"));
   assert_int_equal(data.train.n, 20);
   assert_int_equal(data.test.n, 10);
@@ -50,7 +41,7 @@ static void test_idx(void **state) {
   amprt_data_close(&data);
   gzip("train-images-idx3-ubyte.gz", raw.data, raw.size);
   remove(in_scratch("train-images-idx3-ubyte"));
-  assert_int_equal(open_data(&toy_fp32, "fashion_mnist", scratch), 0);
+  assert_int_equal(open_data(&data, &toy_fp32, "fashion_mnist", scratch, &error), 0);
   assert_int_equal(data.train.pixel[36], raw.data[16 + 36]);
   amprt_data_close(&data);
   free(raw.data);
@@ -117,7 +108,7 @@ static void write_cifar(const char *prefix, size_t last_size) {
   char name[64];
   for (int file = 1; file <= 6; file++) {
     record[0] = (unsigned char)file;
-    record[RECORD] = 7; /* specs/resnet.md 5.1: planes of 0, 1, 2 */
+    record[RECORD] = 7; /* specs/resnet.md 5.1: the planes hold 0, 1 and 2 */
     for (int i = 0; i < 3072; i++)
       record[RECORD + 1 + i] = (unsigned char)(i / 1024);
     snprintf(name, sizeof name, file < 6 ? "%sdata_batch_%d.bin" : "%stest_batch.bin", prefix,
@@ -139,7 +130,7 @@ static void prepare(const AmprtImageSpec *spec, const unsigned char *pixel, Ampr
 static void test_cifar(void **state) {
   (void)state;
   write_cifar("", 2 * RECORD);
-  assert_int_equal(open_data(&cifar, "cifar10", scratch), 0);
+  assert_int_equal(open_data(&data, &cifar, "cifar10", scratch, &error), 0);
   assert_int_equal(data.train.n, 10);
   assert_int_equal(data.test.n, 2);
   assert_int_equal(data.train.label[4], 3);
@@ -158,7 +149,7 @@ static void test_cifar(void **state) {
 
 static void test_cifar_wrong(void **state) {
   (void)state;
-  assert_int_equal(open_data(&cifar, "cifar10", ""), AMPRT_USAGE);
+  assert_int_equal(open_data(&data, &cifar, "cifar10", "", &error), AMPRT_USAGE);
   assert_non_null(strstr(error.text, "needs --data-dir"));
   assert_fails(&cifar, "cifar10", "cannot open");
   write_cifar("", 2 * RECORD - 1);
@@ -168,7 +159,7 @@ static void test_cifar_wrong(void **state) {
   write_cifar("", 2 * RECORD);
   write_bytes(in_scratch("data_batch_3.bin"), (unsigned char[RECORD]){10}, RECORD);
   assert_fails(&cifar, "cifar10", "record 0 has label 10");
-  assert_int_equal(open_data(&cifar, "mnist", ""), AMPRT_USAGE);
+  assert_int_equal(open_data(&data, &cifar, "mnist", "", &error), AMPRT_USAGE);
 }
 
 /* CIFAR-100's records: a coarse label, a fine one, three planes. */
@@ -188,7 +179,7 @@ static void test_cifar100(void **state) {
   write_bytes(in_scratch("cifar-100-binary/test.bin"), records + TWO_LABELS, TWO_LABELS);
   AmprtProgram program = cifar;
   program.n_classes = 100;
-  assert_int_equal(open_data(&program, "cifar100", scratch), 0);
+  assert_int_equal(open_data(&data, &program, "cifar100", scratch, &error), 0);
   assert_string_equal(data.dir, in_scratch("cifar-100-binary"));
   assert_int_equal(data.train.n, 3);
   assert_int_equal(data.test.n, 1);
@@ -201,10 +192,11 @@ static void test_cifar100(void **state) {
                "cifar100_coarse has 20 classes, this program's model 100");
   program.n_classes = 20;
   assert_fails(&program, "cifar100", "ampcc-zoo NAME --classes=100");
-  assert_int_equal(open_data(&program, "cifar100_coarse", in_scratch("cifar-100-binary")), 0);
+  assert_int_equal(
+      open_data(&data, &program, "cifar100_coarse", in_scratch("cifar-100-binary"), &error), 0);
   assert_memory_equal(data.train.label, ((unsigned char[]){19, 18, 17}), 3);
   amprt_data_close(&data);
-  records[TWO_LABELS + 1] = 100; /* checked though the coarse label is wanted */
+  records[TWO_LABELS + 1] = 100; /* the fine label is checked although the coarse one is wanted */
   write_bytes(in_scratch("cifar-100-binary/train.bin"), records, sizeof records);
   assert_fails(&program, "cifar100_coarse",
                "train.bin: record 1 has label 100; CIFAR-100 has 0 to 99");
@@ -220,7 +212,7 @@ static void test_synthetic(void **state) {
   (void)state;
   AmprtProgram program = toy_fp32;
   program.batch_size = 500;
-  assert_int_equal(open_data(&program, "synthetic", ""), 0);
+  assert_int_equal(open_data(&data, &program, "synthetic", "", &error), 0);
   int n = 500 * 64, count[4] = {0};
   double sum = 0, squares = 0;
   for (int i = 0; i < n; i++) {

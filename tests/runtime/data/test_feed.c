@@ -1,4 +1,4 @@
-/* The stream of batches: order, threads, and examples that cannot be read. */
+/* Tests the stream of batches: order, threads, and examples that cannot be read. */
 #include "runtime/data/feed.h"
 #include "tests/runtime/harness.h"
 #include "tests/runtime/toy.h"
@@ -11,13 +11,8 @@ static AmprtError error;
 static AmprtData data;
 
 static void open_toy_data(int n_train, int n_test) {
-  static AmprtOptions options;
-  char *argv[] = {(char *)"toy", NULL};
   toy_write_data(scratch, n_train, n_test);
-  assert_int_equal(amprt_options_parse(&options, &toy_fp32, 1, argv, &error), 0);
-  options.dataset = "fashion_mnist";
-  options.data_dir = scratch;
-  assert_int_equal(amprt_data_open(&data, &toy_fp32, &options, &error), 0);
+  assert_int_equal(open_data(&data, &toy_fp32, "fashion_mnist", scratch, &error), 0);
 }
 
 enum { BATCHES = 30 };
@@ -47,14 +42,9 @@ static void test_feed(void **state) {
   static float a[BATCHES * 8 * 64], b[BATCHES * 8 * 64];
   int32_t la[BATCHES * 8], lb[BATCHES * 8];
   open_toy_data(43, 10);
-  AmprtFeedPlan plan = {.set = &data.train,
-                        .example.image = {8, 8, 1, 1, true, true},
-                        .batch_size = 8,
-                        .seed = 3,
-                        .purpose = "train",
-                        .shuffle = true,
-                        .end = UINT64_MAX,
-                        .threads = 1};
+  AmprtFeedPlan plan = toy_plan(&data.train);
+  plan.example.image.pad = 1;
+  plan.example.image.flip = plan.example.image.standardize = true;
   read_feed(plan, 0, a, la);
   plan.threads = 5; /* any number of threads gives the same */
   read_feed(plan, 0, b, lb);
@@ -75,14 +65,8 @@ static void test_feed_epochs(void **state) {
   static float image[BATCHES * 8 * 64];
   int32_t label[BATCHES * 8];
   open_toy_data(43, 10);
-  AmprtFeedPlan plan = {.set = &data.train,
-                        .example.image = {8, 8, 1},
-                        .batch_size = 8,
-                        .seed = 3,
-                        .purpose = "train",
-                        .shuffle = true,
-                        .end = UINT64_MAX,
-                        .threads = 2};
+  AmprtFeedPlan plan = toy_plan(&data.train);
+  plan.threads = 2;
   read_feed(plan, 0, image, label);
   for (int epoch = 0; epoch < 5; epoch++) {
     bool seen[43] = {false};
@@ -193,7 +177,7 @@ static void test_bad_records(void **state) {
   for (int threads = 1; threads < 4; threads++) {
     AmprtFeedPlan plan = {.threads = threads, .end = 16, .max_bad = 4, .masks = true};
     assert_string_equal(stream(plan), "0 3 4 5 6 | 8 9 10 11 13 14 15");
-    plan.masks = false; /* those that can be read stand in, each once before one does so twice */
+    plan.masks = false; /* others stand in, each once before any does so twice */
     assert_string_equal(stream(plan), "0 0 3 3 4 5 6 4 | 8 9 10 11 8 13 14 15");
     plan.first_label = 100;
     assert_string_equal(stream(plan),
@@ -220,8 +204,9 @@ static void test_bad_records(void **state) {
   memset(is_bad, 0, sizeof is_bad);
 }
 
-/* A buffer of one changes nothing, one as large as the set is as good as none, and one between
- * leaves nothing out and moves no record forward by more than the buffer is long. */
+/* A shuffle buffer of one record changes nothing, and one as large as the set gives the order
+ * without a buffer. One between them leaves no record out, and moves none forward by more than its
+ * size. */
 static void test_shuffle_buffer(void **state) {
   (void)state;
   AmprtFeedPlan plan = {.threads = 2, .shuffle = true, .seed = 5, .shuffle_buffer = 1, .end = 80};
@@ -250,7 +235,7 @@ static void test_shuffle_buffer(void **state) {
   assert_true(moved > RECORDS);
 }
 
-/* Epochs that leave a remainder out have another remainder each. */
+/* Epochs shorter than the set leave out other records each time. */
 static void test_short_epochs(void **state) {
   (void)state;
   AmprtFeedPlan plan = {.threads = 1, .shuffle = true, .seed = 1, .epoch = 24, .end = 48};

@@ -1,5 +1,4 @@
-/* The data set `folder`: classes, order, the same batches as from raw pixels, and what goes wrong.
- */
+/* Tests the data set `folder`: classes, order, the same batches as from raw pixels, and errors. */
 #include "runtime/data/classes.h"
 #include "runtime/data/feed.h"
 #include "runtime/report/png.h"
@@ -55,16 +54,8 @@ static void write_part(const char *part) {
   write_bytes(in_part(part, "LICENSE.png"), "x", 1);
 }
 
-static AmprtStatus open_folder(const AmprtProgram *program, const char *dir) {
-  char *argv[] = {(char *)"toy", NULL};
-  assert_int_equal(amprt_options_parse(&options, program, 1, argv, &error), 0);
-  options.dataset = "folder";
-  options.data_dir = dir;
-  return amprt_data_open(&data, program, &options, &error);
-}
-
 static void assert_fails(const AmprtProgram *program, const char *says) {
-  assert_int_equal(open_folder(program, scratch), AMPRT_INPUT);
+  assert_int_equal(open_data(&data, program, "folder", scratch, &error), AMPRT_INPUT);
   amprt_data_close(&data);
   if (!strstr(error.text, says))
     fail_msg("expected `%s`, got `%s`", says, error.text);
@@ -74,7 +65,7 @@ static void test_order(void **state) {
   (void)state;
   write_part("train");
   write_part("val");
-  assert_int_equal(open_folder(&toy_fp32, scratch), 0);
+  assert_int_equal(open_data(&data, &toy_fp32, "folder", scratch, &error), 0);
   assert_int_equal(data.train.n, N);
   assert_int_equal(data.train.classes, CLASSES);
   for (int c = 0; c < CLASSES; c++)
@@ -93,9 +84,9 @@ static void test_order(void **state) {
   }
   free(room.data);
   amprt_data_close(&data);
-  AmprtProgram program = toy_fp32; /* of the official programs: class 0 is nothing of these */
+  AmprtProgram program = toy_fp32; /* official programs: class 0 is none of the classes */
   program.n_classes = CLASSES + 1;
-  assert_int_equal(open_folder(&program, scratch), 0);
+  assert_int_equal(open_data(&data, &program, "folder", scratch, &error), 0);
   assert_int_equal(data.first_label, 1);
   amprt_data_close(&data);
 }
@@ -106,7 +97,7 @@ static void test_as_raw(void **state) {
   static unsigned char pixel[N * AREA], label[N];
   write_part("train");
   write_part("val");
-  assert_int_equal(open_folder(&toy_fp32, scratch), 0);
+  assert_int_equal(open_data(&data, &toy_fp32, "folder", scratch, &error), 0);
   for (int i = 0; i < N; i++) {
     label[i] = (unsigned char)(i / PER_CLASS);
     for (int p = 0; p < AREA; p++)
@@ -154,8 +145,8 @@ static void test_wrong(void **state) {
   assert_fails(&toy_fp32, "train: has 0 .jpg, .jpeg or .png files in 0 classes");
   write_part("train");
   assert_fails(&toy_fp32, "has no folder val|validation|test");
-  write_part("test"); /* as good as val */
-  assert_int_equal(open_folder(&toy_fp32, scratch), 0);
+  write_part("test"); /* a folder `test` is read like `val` */
+  assert_int_equal(open_data(&data, &toy_fp32, "folder", scratch, &error), 0);
   amprt_data_close(&data);
   mkdir(in_part("test", "cat"), 0777);
   assert_fails(&toy_fp32, "the test images have 5 classes, the model has 4");
@@ -166,8 +157,8 @@ static void test_wrong(void **state) {
   AmprtProgram program = toy_fp32;
   program.n_classes = 3;
   assert_fails(&program, "has 4 classes, this program's model 3");
-  program.n_classes = 7; /* outputs to spare */
-  assert_int_equal(open_folder(&program, scratch), 0);
+  program.n_classes = 7; /* the program has more outputs than there are classes */
+  assert_int_equal(open_data(&data, &program, "folder", scratch, &error), 0);
   assert_int_equal(data.first_label, 0);
   amprt_data_close(&data);
   mkdir(in_part("train", "two\nlines"), 0777);
@@ -210,9 +201,28 @@ static void test_runs(void **state) {
           "--skip-eval and --eval-only contradict each other");
 }
 
+/* What the flags about photographs make of the specification of an example. */
+static void test_flags(void **state) {
+  (void)state;
+  AmprtExampleSpec spec;
+  for (int on = 0; on < 2; on++) {
+    char *argv[] = {(char *)"toy", (char *)"--preprocessing=official", (char *)"--fast-decode",
+                    (char *)"--exif-orientation", NULL};
+    assert_int_equal(amprt_options_parse(&options, &toy_fp32, on ? 4 : 2, argv, &error), 0);
+    for (int training = 0; training < 2; training++) {
+      assert_int_equal(amprt_example_spec(&toy_fp32, &options, training, &spec, &error), 0);
+      assert_int_equal(spec.photo.fast, on);
+      assert_int_equal(spec.photo.orientation, on);
+      assert_int_equal(spec.photo.training, training);
+      assert_int_equal(spec.photo.preprocessing, AMPRT_OFFICIAL);
+    }
+  }
+}
+
 #define SCRATCH_TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 int main(void) {
   const struct CMUnitTest tests[] = {SCRATCH_TEST(test_order), SCRATCH_TEST(test_as_raw),
-                                     SCRATCH_TEST(test_wrong), SCRATCH_TEST(test_runs)};
+                                     SCRATCH_TEST(test_wrong), SCRATCH_TEST(test_runs),
+                                     cmocka_unit_test(test_flags)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

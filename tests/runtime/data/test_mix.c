@@ -1,4 +1,4 @@
-/* What is drawn of a batch or an image to change it: mixup, CutMix, random erasing. */
+/* Tests the random changes of batches and images: mixup, CutMix, random erasing. */
 #include "runtime/data/feed.h"
 #include "tests/runtime/harness.h"
 #include "tests/runtime/toy.h"
@@ -143,7 +143,7 @@ static void test_erase(void **state) {
 
 static AmprtError error;
 
-/* Of `n` batches, and the bytes of their images. */
+/* Reads how n batches are to be mixed, and the bytes of their images. */
 static void read_mixes(AmprtFeedPlan plan, int n, AmprtMix *mix, unsigned char *pixel) {
   AmprtFeed *feed = NULL;
   assert_int_equal(amprt_feed_open(&feed, &plan, &error), 0);
@@ -159,25 +159,16 @@ static void read_mixes(AmprtFeedPlan plan, int n, AmprtMix *mix, unsigned char *
 static void test_feed_mixes(void **state) {
   (void)state;
   enum { N = 30, SKIP = 11 };
-  static AmprtOptions options;
   static AmprtData data;
   static unsigned char a[N * 8 * 64], b[N * 8 * 64];
   AmprtMix one[N], other[N];
-  char *argv[] = {(char *)"toy", NULL};
   toy_write_data(scratch, 43, 10);
-  assert_int_equal(amprt_options_parse(&options, &toy_fp32, 1, argv, &error), 0);
-  options.dataset = "fashion_mnist";
-  options.data_dir = scratch;
-  assert_int_equal(amprt_data_open(&data, &toy_fp32, &options, &error), 0);
-  AmprtFeedPlan plan = {.set = &data.train,
-                        .example = {.image = {8, 8, 1, 1, true, true}, .erase = 0.5},
-                        .mix = {0.2, 1},
-                        .batch_size = 8,
-                        .seed = 3,
-                        .purpose = "train",
-                        .shuffle = true,
-                        .end = UINT64_MAX,
-                        .threads = 1};
+  assert_int_equal(open_data(&data, &toy_fp32, "fashion_mnist", scratch, &error), 0);
+  AmprtFeedPlan plan = toy_plan(&data.train);
+  plan.example.image.pad = 1;
+  plan.example.image.flip = plan.example.image.standardize = true;
+  plan.example.erase = 0.5;
+  plan.mix = (AmprtMixSpec){0.2, 1};
   read_mixes(plan, N, one, a);
   plan.threads = 5; /* any number of threads gives the same */
   read_mixes(plan, N, other, b);
@@ -190,7 +181,7 @@ static void test_feed_mixes(void **state) {
   for (int i = SKIP; i < N; i++)
     assert_true(one[i].other == other[i - SKIP].other && one[i].left == other[i - SKIP].left);
   plan.position = 0;
-  plan.example.erase = 0; /* which does not depend on the other draws */
+  plan.example.erase = 0; /* erasing does not depend on the other draws */
   plan.mix.cutmix = 0;
   read_mixes(plan, N, other, b);
   assert_memory_not_equal(a, b, sizeof a);

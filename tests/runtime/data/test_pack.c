@@ -1,4 +1,4 @@
-/* Packed data sets: what comes back is what was written, and nothing damaged comes back. */
+/* Tests packed data sets: records are read as they were written, and damaged ones are refused. */
 #include "runtime/data/feed.h"
 #include "runtime/data/pack.h"
 #include "runtime/pack/write.h"
@@ -143,28 +143,13 @@ static void test_refused_records(void **state) {
 
 /* ---- the same batches as from the source ---- */
 
-static void open_data(AmprtData *data, const AmprtProgram *program, const char *dataset) {
-  AmprtOptions options;
-  char *argv[] = {(char *)"toy", NULL};
-  assert_int_equal(amprt_options_parse(&options, program, 1, argv, &error), 0);
-  options.dataset = dataset;
-  options.data_dir = scratch;
-  if (amprt_data_open(data, program, &options, &error))
-    fail_msg("%s", error.text);
-}
-
 static void assert_same_batches(const AmprtDataset *a, const AmprtDataset *b,
                                 const AmprtImageSpec *image) {
   AmprtFeed *feed[2] = {NULL, NULL};
-  AmprtFeedPlan plan = {.example.image = *image,
-                        .batch_size = 8,
-                        .seed = 5,
-                        .purpose = "train",
-                        .shuffle = true,
-                        .end = UINT64_MAX,
-                        .threads = 3};
+  AmprtFeedPlan plan = toy_plan(a);
+  plan.example.image = *image;
+  plan.threads = 3;
   size_t n = (size_t)(8 * image->height * image->width * image->channels);
-  plan.set = a;
   assert_int_equal(amprt_feed_open(&feed[0], &plan, &error), 0);
   plan.set = b;
   assert_int_equal(amprt_feed_open(&feed[1], &plan, &error), 0);
@@ -183,10 +168,10 @@ static void test_idx(void **state) {
   (void)state;
   AmprtData idx, pack;
   toy_write_data(scratch, 203, 50);
-  open_data(&idx, &toy_fp32, "fashion_mnist");
+  assert_int_equal(open_data(&idx, &toy_fp32, "fashion_mnist", scratch, &error), 0);
   write_pack("train.ampack", &idx.train);
   write_pack("val.ampack", &idx.test);
-  open_data(&pack, &toy_fp32, "pack");
+  assert_int_equal(open_data(&pack, &toy_fp32, "pack", scratch, &error), 0);
   assert_same_sets(&idx.train, &pack.train);
   assert_same_sets(&idx.test, &pack.test);
   assert_same_batches(&idx.train, &pack.train, &(AmprtImageSpec){8, 8, 1, 1, true, true});
@@ -208,10 +193,10 @@ static void test_cifar(void **state) {
     write_bytes(in_scratch(name), file, sizeof file);
   }
   write_bytes(in_scratch("test_batch.bin"), file, 3073);
-  open_data(&cifar, &program, "cifar10");
+  assert_int_equal(open_data(&cifar, &program, "cifar10", scratch, &error), 0);
   write_pack("train.ampack", &cifar.train);
   write_pack("val.ampack", &cifar.test);
-  open_data(&pack, &program, "pack");
+  assert_int_equal(open_data(&pack, &program, "pack", scratch, &error), 0);
   assert_same_sets(&cifar.train, &pack.train);
   assert_same_sets(&cifar.test, &pack.test);
   assert_same_batches(&cifar.train, &pack.train, &(AmprtImageSpec){32, 32, 3, 4, true, true});
@@ -221,7 +206,7 @@ static void test_cifar(void **state) {
 
 /* ---- damage ---- */
 
-/* Is it opened, and are all of its records read without a word? Any error is the file's. */
+/* Can the file be opened and all of its records be read? Any error must be about the file. */
 static bool all_is_read(const char *name) {
   AmprtDataset set;
   AmprtRoom room = {0};
@@ -242,7 +227,7 @@ static void test_flipped_bits(void **state) {
   AmprtData idx;
   write_pack("small", &sample_set);
   toy_write_data(scratch, 203, 50);
-  open_data(&idx, &toy_fp32, "fashion_mnist");
+  assert_int_equal(open_data(&idx, &toy_fp32, "fashion_mnist", scratch, &error), 0);
   write_pack("large", &idx.train);
   amprt_data_close(&idx);
   assert_true(all_is_read("small") && all_is_read("large"));
@@ -285,7 +270,7 @@ static void test_lengths(void **state) {
   free(whole.data);
 }
 
-/* What somebody does to the file while it is in use is an error, not a signal. */
+/* If somebody changes the file while it is in use, that is an error and not a signal. */
 static void test_cut_off_in_use(void **state) {
   (void)state;
   AmprtDataset set;
@@ -418,7 +403,7 @@ static void test_hostile_names(void **state) {
 static void test_training(void **state) {
   (void)state;
   AmprtData idx;
-  open_data(&idx, &toy_fp32, "fashion_mnist");
+  assert_int_equal(open_data(&idx, &toy_fp32, "fashion_mnist", scratch, &error), 0);
   write_pack("train.ampack", &idx.train);
   write_pack("val.ampack", &idx.test);
   amprt_data_close(&idx);

@@ -11,7 +11,7 @@
 static AmprtOptions options;
 static AmprtError error;
 
-/* As ampcc would make it of ampcc-zoo's cifar_resnet20. */
+/* The program that ampcc would make of ampcc-zoo's cifar_resnet20. */
 static const AmprtSetting made[] = {{"batch-size", "128"},
                                     {"optimizer", "momentum"},
                                     {"momentum", "0.9"},
@@ -50,6 +50,10 @@ static void bad(const char *a, const char *b, const char *says) {
     fail_msg("%s %s: status %d, `%s`, not `%s`", a, b ? b : "", status, error.text, says);
 }
 
+/* A switch that is off by default and has no short name. */
+#define SWITCH(name)                                                                               \
+  { name, "", "false", "true", "x", "is not true or false" }
+
 /* name, short name, official default, another value that fits, one that does not, what is said */
 static const struct {
   const char *name, *letters, *otherwise, *fits, *wrong, *says;
@@ -62,7 +66,7 @@ static const struct {
     {"stop_threshold", "st", "0.5", ".76", "high", "`high` is not a number"},
     {"batch_size", "bs", "128", "128", "0", "takes a whole number from 1 to 1048576, not `0`"},
     {"num_gpus", "ng", "1", "-1", "-2", "--num_gpus takes a whole number from -1"},
-    {"multi_gpu", "", "false", "no", "true", "trains on one processor or GPU"},
+    {"multi_gpu", "", "false", "no", "true", "--local-gpus=N and --processes=N start several"},
     {"hooks", "hk", "LoggingTensorHook", "profilerhook,ExamplesPerSecondHook", "LoggingHook",
      "--hooks takes LoggingTensorHook, ProfilerHook, ExamplesPerSecondHook or LoggingMetricHook"},
     {"num_parallel_calls", "npc", "5", "8", "65", "--data-threads must be from 0 to 64"},
@@ -102,36 +106,36 @@ static const struct {
     {"resnet_size", "rs", "20", "20", "21", "resnet_size must be 6n + 2: 21"},
     {"fine_tune", "ft", "false", "0", "true", "--train is fixed when the program is made"},
     {"pretrained_model_checkpoint_path", "pmcp", "a", "b", "", "needs the name of a file"},
-    {"eval_only", "", "false", "true", "x", "is not true or false"},
+    SWITCH("eval_only"),
     {"image_bytes_as_serving_input", "", "false", "f", "t", "writes no SavedModel"},
-    {"use_train_and_evaluate", "", "false", "true", "x", "is not true or false"},
-    {"worker_hosts", "", "", "here:1", "a:1,b:1", "trains on one processor or GPU"},
+    SWITCH("use_train_and_evaluate"),
+    {"worker_hosts", "", "", "here:1", "a:1,b:1", "the launcher says where processes run"},
     {"task_index", "", "-1", "0", "-2", "takes a whole number from -1"},
     {"enable_lars", "", "false", "no", "true", "--optimizer is fixed when the program is made"},
     {"label_smoothing", "", "0.0", "0", "1.5", "takes a number from 0 to 1, not `1.5`"},
     {"weight_decay", "", "2e-4", ".0002", "-1", "takes a number from 0 to 1000, not `-1`"},
-    {"run_eagerly", "", "false", "true", "x", "is not true or false"},
-    {"training_dataset_cache", "", "false", "true", "x", "is not true or false"},
-    {"tf_data_experimental_slack", "", "false", "true", "x", "is not true or false"},
-    {"enable_xla", "", "false", "true", "x", "is not true or false"},
-    {"force_v2_in_keras_compile", "", "false", "true", "x", "is not true or false"},
-    {"enable_eager", "", "false", "true", "x", "is not true or false"},
-    {"skip_eval", "", "false", "true", "x", "is not true or false"},
+    SWITCH("run_eagerly"),
+    SWITCH("training_dataset_cache"),
+    SWITCH("tf_data_experimental_slack"),
+    SWITCH("enable_xla"),
+    SWITCH("force_v2_in_keras_compile"),
+    SWITCH("enable_eager"),
+    SWITCH("skip_eval"),
     {"set_learning_phase_to_train", "", "true", "false", "x", "is not true or false"},
-    {"explicit_gpu_placement", "", "false", "true", "x", "is not true or false"},
+    SWITCH("explicit_gpu_placement"),
     {"use_trivial_model", "", "false", "F", "T", "ampcc-zoo mlp"},
     {"report_accuracy_metrics", "", "true", "false", "x", "is not true or false"},
-    {"use_tensor_lr", "", "false", "true", "x", "is not true or false"},
-    {"enable_tensorboard", "", "false", "true", "x", "is not true or false"},
+    SWITCH("use_tensor_lr"),
+    SWITCH("enable_tensorboard"),
     {"profile_steps", "", "", "10,20", NULL, NULL},
-    {"data_delay_prefetch", "", "false", "true", "x", "is not true or false"},
+    SWITCH("data_delay_prefetch"),
     {"batchnorm_spatial_persistent", "", "true", "false", "x", "is not true or false"},
-    {"enable_get_next_as_optional", "", "false", "true", "x", "is not true or false"},
-    {"enable_checkpoint_and_export", "", "false", "true", "x", "is not true or false"},
+    SWITCH("enable_get_next_as_optional"),
+    SWITCH("enable_checkpoint_and_export"),
     {"tpu", "", "", "local", NULL, NULL},
     {"steps_per_loop", "", "1", "100", "0", "takes a whole number from 1"},
     {"use_tf_function", "", "true", "false", "x", "is not true or false"},
-    {"single_l2_loss_op", "", "false", "true", "x", "is not true or false"},
+    SWITCH("single_l2_loss_op"),
 };
 enum { N_FLAGS = sizeof flag / sizeof *flag };
 
@@ -326,7 +330,7 @@ static void test_fixed_values(void **state) {
       good(cases[i].a, cases[i].b);
 }
 
-/* One whose head alone trains. */
+/* A program that trains its head alone. */
 static void test_fine_tune(void **state) {
   (void)state;
   static const AmprtSetting tunes = {"train", "fc.*"};
@@ -339,7 +343,7 @@ static void test_fine_tune(void **state) {
       "--train= -o PROGRAM");
 }
 
-/* A size or version of another model. */
+/* The size or version names another model. */
 static void test_zoo(void **state) {
   (void)state;
   static const struct {
@@ -369,7 +373,7 @@ static void test_zoo(void **state) {
   }
 }
 
-/* A fixed scale, and none. */
+/* Programs with a fixed loss scale and without one. */
 static void test_scales(void **state) {
   (void)state;
   static AmprtVariable scale;
@@ -386,7 +390,7 @@ static void test_scales(void **state) {
   bad("--fp16_implementation=casting", NULL, "(here: none)");
 }
 
-/* "hooks helper", as far as names go. */
+/* "hooks helper", of which only the names of hooks matter here. */
 static void test_hooks(void **state) {
   (void)state;
   make(&toy_fp32, "toy");
@@ -404,13 +408,22 @@ static void test_notes(void **state) {
   assert_said("note: --run_eagerly, --enable_xla do nothing here: no TensorFlow runs in a compiled "
               "program\n");
   assert_said("note: --tpu does nothing here: this program knows processors");
-  assert_said("note: --task_index, --num_packs do nothing here: this program trains on one");
+  assert_said("note: --task_index does nothing here: the launcher says where processes run and "
+              "numbers them: mpirun --host A,B, or srun\n");
+  assert_said("note: --num_packs does nothing here: processes sum over MPI, on GPUs over NCCL, "
+              "in the order that --deterministic says\n");
   run_good(&toy_fp32, "--use_synthetic_data -mts=1 --skip_eval --enable_xla -q");
   assert_null(strstr(caught, "nothing here"));
   run_good(&toy_fp32, "--use_synthetic_data -mts=1 --skip_eval --num_gpus=-1");
-  assert_said("note: --num_gpus does nothing here");
+  assert_said("note: --num_gpus does nothing here: a process trains on one processor or GPU; "
+              "--local-gpus=N");
   run_bad(&toy_fp32, "--num_gpus=2", 2,
-          "error: --num_gpus=2: this program trains on one processor");
+          "error: --num_gpus=2: a process trains on one GPU; start it with --local-gpus=2 instead, "
+          "made with --batch-size=GLOBAL/2: ");
+  run_good(&toy_fp32, "--use_synthetic_data -mts=1 --skip_eval --distribution_strategy=mirrored "
+                      "--all_reduce_alg=nccl");
+  assert_said("note: --distribution_strategy does nothing here: a process trains on one");
+  assert_said("note: --all_reduce_alg does nothing here: processes sum over MPI");
   run_bad(&toy_fp32, "--export_dir=/x", 2, "error: --export_dir is not supported: this program");
 }
 
@@ -446,7 +459,7 @@ static void test_flagfile(void **state) {
   assert_true(options.train_epochs == 8 && options.max_train_steps == 5 &&
               options.use_synthetic_data);
   assert_int_equal(parse("--train-epochs=8", arg, NULL), AMPRT_OK);
-  assert_true(options.train_epochs == 7); /* as if its lines stood there */
+  assert_true(options.train_epochs == 7); /* its lines count as if they stood here */
   snprintf(line, sizeof line, "--mts=6\n--flagfile %s\n--train_epochs=9", in_scratch("a"));
   write_text("b", line);
   snprintf(arg, sizeof arg, "%s", in_scratch("b"));
@@ -493,7 +506,7 @@ static void test_flagfile(void **state) {
   good(arg, NULL);
 }
 
-/* Any argv is taken, or refused with status 2 and one clear line. */
+/* Any command line is accepted, or refused with status 2 and one clear line. */
 static void test_any_argv(void **state) {
   (void)state;
   static const char *const piece[] = {

@@ -1,5 +1,6 @@
-"""official_logs.py TOY: the logs of the official ResNet programs and MLPerf's, of whole runs. The functions are the
-tests of specs/resnet.md 5.2 that have a meaning here."""
+"""Tests the logs that a run writes in the forms of the official ResNet programs and of MLPerf: official_logs.py TOY
+
+The functions are those tests of the official programs (specs/resnet.md 5.2) that have a meaning here."""
 import datetime
 import json
 import os

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""usage: schedules.py RATES
+"""Tests every learning-rate schedule against its formula in double precision: schedules.py RATES
 
-The learning rates of specs/resnet.md 3.1, 3.4 and 6.2 and of every kind of schedule, at every boundary and around it, against the
-formulas of the programs that they are of, computed here in double precision. RATES is made of rates.c."""
+The rates are those of specs/resnet.md 3.1, 3.4 and 6.2 and of each kind of schedule, at every boundary and around it. The formulas are
+those of the programs that the schedules come from. RATES is the program of rates.c."""
 import math, subprocess, sys
 
 IMAGENET, CIFAR = 1281167, 50000
@@ -62,7 +62,8 @@ def lars_peak(batch):
     return 5 if batch < 8192 else 10 if batch < 16384 else 25 if batch < 32768 else 32
 
 
-# name, images, batch sizes, base rate of a batch, what it is scaled by (0: nothing), warm-up epochs, real steps per epoch?, epochs that matter, formula and flags
+# name, images, batch sizes, base rate, the batch size that it is for (0: it is not scaled), warm-up epochs, does an epoch have a real
+# number of steps?, epochs at which the rate changes, formula, flags
 CASES = [("A ImageNet", IMAGENET, [256, 1024], .1, 256, 0, True, [30, 60, 80, 90], *A_IMAGENET),
          ("B ImageNet", IMAGENET, [256, 512, 1024, 2048], .128, 256, 5, True, [30, 60, 80, 90], *A_IMAGENET),
          ("C", IMAGENET, [256, 512, 1024, 2048], .1, 256, 5, False, [30, 60, 80], *KERAS),

@@ -78,7 +78,7 @@ static void make(const Contestant *c, int i, int round) {
 }
 
 static double seconds(void) {
-  struct timespec t; /* of this thread: what others do counts less */
+  struct timespec t; /* the processor time of this thread, which depends less on what others do */
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

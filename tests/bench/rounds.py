@@ -84,3 +84,9 @@ def table(contestants, base, images):
         ms = statistics.median(c.ms)
         print(f"{c.name:24} {ms:9.1f} {images / ms * 1e3:8.2f} {max(c.mib):6.0f}  "
               f"{statistics.median(ratios):.3f} [{min(ratios):.3f}..{max(ratios):.3f}]")
+
+
+def ratio(measured, of, to):
+    """Median [min..max] over rounds of one figure divided by another of the same round."""
+    ratios = [m[of] / m[to] for m in measured]
+    return f"{statistics.median(ratios):.2f} [{min(ratios):.2f}..{max(ratios):.2f}]"

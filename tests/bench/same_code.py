@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""same_code.py [--jobs N] OLD_TREE NEW_TREE [MODEL ...]: does a change of the compiler change what it writes?
+"""Tells whether a change of the compiler changes what it writes: same_code.py [--jobs N] OLD_TREE NEW_TREE [MODEL ...]
 
 Both trees are built in their folder build/. Every model that both zoos name (or the MODELs), in fp32 and fp16, is
 compiled by both as C for the CPU, as CUDA for the H200, and as the planned graph for each; each tree compiles the
-file that its own zoo writes. Comments are stripped. What differs is told in classes: lines in which only numbers or
+file that its own zoo writes. Comments are stripped. Differences are printed in classes: lines in which only numbers or
 names of values differ count as one. Ctrl-C ends it with what was found so far. Exits 1 if anything differs, or if
 one of the trees refuses a model."""
 import argparse
@@ -17,7 +17,7 @@ import tempfile
 
 KINDS = {"c": ("cpu", "c"), "cuda": ("cuda:h200", "cuda"), "ir, cpu": ("cpu", "ir"), "ir, cuda": ("cuda:h200", "ir")}
 DTYPES = ["fp32", "fp16"]
-# a string stays, a comment becomes a blank
+# strings stay as they are, comments become blanks
 COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 
@@ -66,7 +66,7 @@ def hunks(old, new, folder):
 
 
 def compare(trees, model):
-    """{(kind, class): example}, and how many files of each kind are equal."""
+    """Returns {(kind, class): example}, and how many files of each kind are equal."""
     found, equal = {}, collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         files = []

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""usage: torch_step.py resnet50|cifar_resnet20 BATCH STEPS nchw|nhwc f32|bf16: median step in ms, PyTorch on the CPU."""
+"""Prints the median time in ms of a training step in PyTorch on the CPU:
+
+    torch_step.py resnet50|cifar_resnet20 BATCH STEPS nchw|nhwc f32|bf16
+"""
 import os, statistics, sys, time
 import torch
 from torch import nn

@@ -509,6 +509,11 @@ double amprt_group_waited(const AmprtGroup *g) {
 
 /* ---- close ---- */
 
+static void nap(void) {
+  struct timespec fifth = {.tv_nsec = 200000000};
+  nanosleep(&fifth, NULL);
+}
+
 void amprt_group_close(AmprtGroup *g, bool failed) {
   if (!g)
     return;
@@ -522,10 +527,14 @@ void amprt_group_close(AmprtGroup *g, bool failed) {
     /* Abort ends this process, too, and some launchers (MPICH's) then throw away what ranks have
      * printed and they have not yet read: such as why all of this ends. */
     fflush(NULL);
-    struct timespec nap = {.tv_nsec = 200000000};
-    nanosleep(&nap, NULL);
+    nap();
     g->mpi.Abort(g->mpi.comm_world, AMPRT_ENV);
   } else if (mpi) {
+    /* MPICH before 4.2 over UCX: a rank that still polls when another one has already disconnected
+     * waits for it in Finalize for ever (pmodels/mpich, pull request 6596). After this nap all
+     * ranks have left the gather above. */
+    if (g->mpi.kind == AMPRT_MPI_MPICH && g->info.machines > 1)
+      nap();
     amprt_watchdog_begin(g->watchdog, "the end of MPI", g->comm_timeout);
     g->mpi.Finalize();
     amprt_watchdog_end(g->watchdog);

@@ -1,7 +1,5 @@
 #include "passes/edit.h"
 
-#include "ir/ports.h"
-
 #include <string.h>
 
 bool graph_rewrite(Graph *graph, RewriteFn *rule, void *user) {
@@ -36,6 +34,30 @@ Node *graph_output(const Graph *graph, const char *name) {
         strcmp(attr_str(graph->node[i], ATTR_NAME, ""), name) == 0)
       return graph->node[i];
   return NULL;
+}
+
+Value *graph_input(const Graph *graph, const char *name) {
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_INPUT && !strcmp(attr_str(graph->node[i], ATTR_NAME, ""), name))
+      return graph->node[i]->result[0];
+  return NULL;
+}
+
+Value *graph_input_add(Graph *graph, const char *name, TensorType type) {
+  Node *input = graph_append(graph, OP_INPUT, (SrcLoc){0}, 0, NULL);
+  attr_set_str(graph, input, ATTR_NAME, name);
+  return node_finish(graph, input, name, 1, &type);
+}
+
+bool ports_are_free(Diag *diag, const Graph *graph, PortBy by) {
+  int errors = diag->n_errors;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->node[i];
+    const PortInfo *port = port_find(attr_str(node, ATTR_NAME, ""));
+    if (port && port->by == by && port->what != PORT_VARIABLE)
+      diag_error(diag, node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", port->name);
+  }
+  return diag->n_errors == errors;
 }
 
 Value *graph_output_add(Graph *graph, Value *value, const char *name) {

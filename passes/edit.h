@@ -3,6 +3,7 @@
 #define AMPCC_PASSES_EDIT_H
 
 #include "ir/ir.h"
+#include "ir/ports.h"
 
 /* Visits every node once, in order; nodes that the rule appends land in front of the node it is
  * visiting. The rule returns whether it changed anything, and so does graph_rewrite. Linear. */
@@ -14,6 +15,12 @@ void value_take_over(Graph *graph, Value *old, Value *with);
 /* "NAME.SUFFIX" in the graph's arena. */
 const char *name_with(Graph *graph, const char *name, const char *suffix);
 
+/* The input of that name; NULL if there is none. */
+Value *graph_input(const Graph *graph, const char *name);
+/* Appends an input: its attribute is `name`, its value's name the next free one. */
+Value *graph_input_add(Graph *graph, const char *name, TensorType type);
+/* Reports the nodes that have the name of an input or output which the pass `by` is to add. */
+bool ports_are_free(Diag *diag, const Graph *graph, PortBy by);
 /* The `output` node of that name; NULL if there is none. */
 Node *graph_output(const Graph *graph, const char *name);
 Value *graph_output_add(Graph *graph, Value *value, const char *name); /* returns `value` */

@@ -26,8 +26,6 @@
 #include "passes/grad/norm.h"
 #include "passes/pass.h"
 
-#include <string.h>
-
 /* What is summed: a gradient, or a scalar that reports. */
 typedef struct Summed {
   Node *output;              /* in @train */
@@ -109,16 +107,10 @@ static void drop_effects(Graph *graph) {
   graph->n_nodes = kept;
 }
 
-static Value *add_input(Graph *graph) {
-  TensorType type = type_scalar(DT_BOOL);
-  Node *input = graph_append(graph, OP_INPUT, (SrcLoc){0}, 0, NULL);
-  attr_set_str(graph, input, ATTR_NAME, port_first_part);
-  return node_finish(graph, input, port_first_part, 1, &type);
-}
-
 /* The first part of a batch begins anew, whatever the sums of the batch before have come to. */
 static void update_sums(Graph *parts, SummedList list, bool tested, Arena *scratch) {
-  Value *first = add_input(parts), **now = arena_alloc(scratch, (size_t)list.n * sizeof *now);
+  Value *first = graph_input_add(parts, port_first_part, type_scalar(DT_BOOL)),
+        **now = arena_alloc(scratch, (size_t)list.n * sizeof *now);
   int n_grads = 0;
   for (int i = 0; i < list.n; i++) {
     const Summed *one = &list.at[i];
@@ -136,25 +128,20 @@ static void update_sums(Graph *parts, SummedList list, bool tested, Arena *scrat
   norm_update_stats(parts, NULL, finite);
 }
 
-static bool is_named(Diag *diag, const Graph *graph) {
-  for (int i = 0; i < graph->n_nodes; i++) {
-    const Node *node = graph->node[i];
-    if (node->op == OP_INPUT && strcmp(attr_str(node, ATTR_NAME, ""), port_first_part) == 0) {
-      diag_error(diag, node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", port_first_part);
-      return true;
-    }
-  }
-  return false;
-}
-
 bool pass_accumulate(PassContext *context, Graph *graph) {
   Module *module = context->module;
   int64_t parts = module->recipe->accumulate;
   if (parts <= 1 || module_find(module, "accumulate"))
     return false;
   SummedList list = find_summed(graph, context->scratch);
-  if (!list.n || is_named(context->diag, graph))
+  if (!list.n)
     return false;
+  const Value *taken = graph_input(graph, port_first_part);
+  if (taken) {
+    diag_error(context->diag, taken->node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved",
+               port_first_part);
+    return false;
+  }
   if (module->n_graphs == MAX_GRAPHS) {
     diag_error(context->diag, (SrcLoc){0}, DIAG_TOO_LARGE, "more than %d graphs", MAX_GRAPHS);
     return false;

@@ -32,8 +32,6 @@
 #include "passes/grad/norm.h"
 #include "passes/pass.h"
 
-#include <string.h>
-
 typedef struct Reduce {
   Graph *graph;
   Value *factor;
@@ -44,13 +42,6 @@ typedef struct Reduce {
 
 static int slot_of(const Value *value) {
   return value->node->order * MAX_RESULTS + value->index;
-}
-
-static Value *add_input(Graph *graph, const char *name) {
-  TensorType type = type_scalar(DT_F32);
-  Node *input = graph_append(graph, OP_INPUT, (SrcLoc){0}, 0, NULL);
-  attr_set_str(graph, input, ATTR_NAME, name);
-  return node_finish(graph, input, graph_fresh_name(graph, name), 1, &type);
 }
 
 static Value *sum_of(Reduce *r, Value *part) {
@@ -147,7 +138,7 @@ static void average_reports(Reduce *r) {
 }
 
 static void add_votes(Graph *graph) {
-  Value *vote = add_input(graph, port_stop_vote);
+  Value *vote = graph_input_add(graph, port_stop_vote, type_scalar(DT_F32));
   graph_output_add(graph,
                    graph_op(graph, OP_ALL_REDUCE, port_stop_votes, vote->node->loc, 1, &vote),
                    port_stop_votes);
@@ -160,22 +151,11 @@ static bool has_optimizer(const Graph *graph) {
   return false;
 }
 
-static bool names_free(Diag *diag, const Graph *graph) {
-  int errors = diag->n_errors;
-  for (int i = 0; i < graph->n_nodes; i++) {
-    const Node *node = graph->node[i];
-    const PortInfo *port = port_find(attr_str(node, ATTR_NAME, ""));
-    if (port && port->by == BY_ALL_REDUCE)
-      diag_error(diag, node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", port->name);
-  }
-  return diag->n_errors == errors;
-}
-
 bool pass_all_reduce(PassContext *context, Graph *graph) {
   Module *module = context->module;
   if (!context->options->distributed || module_find(module, "train_dp") ||
       module_find(module, "accumulate") || !has_optimizer(graph) ||
-      !names_free(context->diag, graph))
+      !ports_are_free(context->diag, graph, BY_ALL_REDUCE))
     return false;
   if (module->n_graphs == MAX_GRAPHS) {
     diag_error(context->diag, (SrcLoc){0}, DIAG_TOO_LARGE, "more than %d graphs", MAX_GRAPHS);
@@ -188,7 +168,7 @@ bool pass_all_reduce(PassContext *context, Graph *graph) {
   r.sum = arena_alloc(context->scratch, slots * sizeof(Value *));
   r.mean = arena_alloc(context->scratch, slots * sizeof(Value *));
   r.gradient = arena_alloc(context->scratch, slots);
-  r.factor = add_input(r.graph, port_shard_factor);
+  r.factor = graph_input_add(r.graph, port_shard_factor, type_scalar(DT_F32));
   average_reports(&r);
   average_statistics(&r, context->options->sync_batch_norm);
   share_factor(&r);

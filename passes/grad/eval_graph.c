@@ -67,10 +67,7 @@ static void add_eval(Module *module, const Graph *train) {
 static void add_stats(Module *module, const Graph *train) {
   Graph *stats = graph_clone(module, train, "stats");
   drop_outputs(stats);
-  Node *input = graph_append(stats, OP_INPUT, (SrcLoc){0}, 0, NULL);
-  attr_set_str(stats, input, ATTR_NAME, port_bn_momentum);
-  TensorType scalar = type_scalar(DT_F32);
-  Value *momentum = node_finish(stats, input, port_bn_momentum, 1, &scalar);
+  Value *momentum = graph_input_add(stats, port_bn_momentum, type_scalar(DT_F32));
   norm_update_stats(stats, momentum, NULL);
   stats->stage = STAGE_TRAIN;
 }

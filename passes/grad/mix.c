@@ -26,21 +26,12 @@
 #include "passes/edit.h"
 #include "passes/pass.h"
 
-#include <string.h>
-
 typedef struct Mix {
   Graph *graph;
   int n_nodes;     /* before this pass */
   Value **partner; /* [order * MAX_RESULTS + result]: the same value, of the partner's label */
   Value *own, *share, *rest; /* input `mix`, its mean, and 1 - that */
 } Mix;
-
-static Value *find_input(const Graph *graph, const char *name) {
-  for (int i = 0; i < graph->n_nodes; i++)
-    if (graph->node[i]->op == OP_INPUT && !strcmp(attr_str(graph->node[i], ATTR_NAME, ""), name))
-      return graph->node[i]->result[0];
-  return NULL;
-}
 
 /* These sums are f32 whatever amp thinks of them. */
 static Value *f32_op(Graph *graph, OpKind op, const char *name, Value *a, Value *b) {
@@ -61,13 +52,6 @@ static Value *with_axes(Graph *graph, OpKind op, const char *name, Value *x, int
   Node *node = graph_append(graph, op, x->node->loc, 1, &x);
   attr_set_ints(graph, node, ATTR_AXES, axes, n_axes);
   return node_finish(graph, node, name, 1, NULL);
-}
-
-static Value *add_input(Graph *graph, TensorType image) {
-  TensorType type = type_of(DT_F32, image.rank - 1, image.dim + 1);
-  Node *input = graph_append(graph, OP_INPUT, (SrcLoc){0}, 0, NULL);
-  attr_set_str(graph, input, ATTR_NAME, port_mix);
-  return node_finish(graph, input, port_mix, 1, &type);
 }
 
 /* The input `mix`, repeated for each example of the batch. */
@@ -139,9 +123,9 @@ static void mix_outputs(const Mix *m, Value *label) {
 
 bool pass_mix(PassContext *context, Graph *graph) {
   const Recipe *recipe = context->module->recipe;
-  Value *image = find_input(graph, port_image), *label = find_input(graph, port_label);
+  Value *image = graph_input(graph, port_image), *label = graph_input(graph, port_label);
   bool wanted = recipe->mixup > 0 || recipe->cutmix > 0;
-  if (!wanted || find_input(graph, port_mix))
+  if (!wanted || graph_input(graph, port_mix))
     return false;
   if (!image || image->type.rank != 4 || image->type.dtype != DT_F32 || !label ||
       label->type.rank != 1) {
@@ -152,7 +136,8 @@ bool pass_mix(PassContext *context, Graph *graph) {
   Mix m = {.graph = graph, .n_nodes = graph->n_nodes};
   m.partner =
       arena_alloc(context->scratch, (size_t)(m.n_nodes + 1) * MAX_RESULTS * sizeof *m.partner);
-  m.own = add_input(graph, image->type);
+  TensorType each = type_of(DT_F32, image->type.rank - 1, image->type.dim + 1);
+  m.own = graph_input_add(graph, port_mix, each);
   m.share = with_axes(graph, OP_REDUCE_MEAN, "mix.share", m.own, 3);
   Value *one = graph_const(graph, type_scalar(DT_F32), 1, "one", (SrcLoc){0});
   m.rest = f32_op(graph, OP_SUB, "mix.rest", one, m.share);

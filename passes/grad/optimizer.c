@@ -127,9 +127,7 @@ static Value *add_clip_norm(const Optimizer *o, const ParamGrad *grads, int n, A
 static void add_rate(Optimizer *o) {
   Graph *graph = o->graph;
   TensorType type = type_of(DT_F32, 1, &(int64_t){SCHEDULE_SIZE});
-  Node *input = graph_append(graph, OP_INPUT, (SrcLoc){0}, 0, NULL);
-  attr_set_str(graph, input, ATTR_NAME, port_schedule);
-  Value *schedule = node_finish(graph, input, port_schedule, 1, &type);
+  Value *schedule = graph_input_add(graph, port_schedule, type);
   o->step = graph_variable_add(graph, port_global_step, VARIABLE_COUNTER, type_scalar(DT_I64), 0);
   o->rate = graph_op(graph, OP_LR_SCHEDULE, port_learning_rate, (SrcLoc){0}, 2,
                      (Value *[]){o->step, schedule});
@@ -163,10 +161,8 @@ static bool check_model(Diag *diag, const Graph *graph) {
     if (node_is_param(node) && node->result[0]->type.dtype != DT_F32)
       diag_error(diag, node->loc, DIAG_SHAPE, "parameter %%%s is %s: it must be f32",
                  node->result[0]->name, dtype_info[node->result[0]->type.dtype].name);
-    const PortInfo *port = port_find(attr_str(node, ATTR_NAME, ""));
-    if (port && port->by == BY_OPTIMIZER && port->what != PORT_VARIABLE)
-      diag_error(diag, node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", port->name);
   }
+  ports_are_free(diag, graph, BY_OPTIMIZER);
   const Value *step = graph_find(graph, port_global_step);
   if (step)
     diag_error(diag, step->node->loc, DIAG_MODEL_NAME, "the name `%s` is reserved", step->name);

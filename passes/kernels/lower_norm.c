@@ -27,8 +27,6 @@
 #include "passes/grad/norm.h"
 #include "passes/pass.h"
 
-#include <string.h>
-
 /* A part of `norm`. The part that makes the result of norm's type also takes over its notes. */
 static Node *part(Graph *graph, const Node *norm, OpKind op, int n_args, Value *const *args) {
   Node *node = graph_append(graph, op, norm->loc, n_args, args);
@@ -132,19 +130,9 @@ static bool lower_one(void *user, Graph *graph, Node *node) {
   }
 }
 
-/* The input `shard_factor` of the graph that @train_dp is, if its statistics are to be those of all
- * shards; else NULL. */
-static Value *find_factor(const CompileOptions *options, const Graph *graph) {
-  for (int i = 0; options->sync_batch_norm && i < graph->n_nodes; i++) {
-    const Node *node = graph->node[i];
-    if (node->op == OP_INPUT && !strcmp(attr_str(node, ATTR_NAME, ""), port_shard_factor))
-      return node->result[0];
-  }
-  return NULL;
-}
-
 bool pass_lower_norm(PassContext *context, Graph *graph) {
-  Value *factor = find_factor(context->options, graph);
+  /* Only @train_dp has it; its statistics may be those of all shards. */
+  Value *factor = context->options->sync_batch_norm ? graph_input(graph, port_shard_factor) : NULL;
   graph_rewrite(graph, lower_one, factor);
   if (factor)
     graph_sort(graph); /* the input may have stood behind the first normalisation */

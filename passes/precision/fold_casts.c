@@ -20,7 +20,6 @@
 #include "passes/precision/amp.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 typedef struct Folder {
   PassContext *context;
@@ -178,11 +177,7 @@ static bool fold_one(void *user, Graph *graph, Node *node) {
 /* The program can fill images in any float type and rounds as a cast does. If every reader of the
  * image casts it to the same low type, the input gets that type. */
 static bool narrow_image(Graph *graph) {
-  Value *image = NULL;
-  for (int i = 0; i < graph->n_nodes && !image; i++)
-    if (graph->node[i]->op == OP_INPUT &&
-        strcmp(attr_str(graph->node[i], ATTR_NAME, ""), port_image) == 0)
-      image = graph->node[i]->result[0];
+  Value *image = graph_input(graph, port_image);
   if (!image || image->type.dtype != DT_F32 || !image->n_uses)
     return false;
   const Node *first = image->use[0].node;

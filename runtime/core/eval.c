@@ -98,14 +98,12 @@ static AmprtStatus run_all(AmprtSession *session, const AmprtGraph *graph, Amprt
   int64_t each = (batches + size - 1) / size;
   size_t bytes = (size_t)each * sizeof(Sums);
   Sums *own = calloc((size_t)each + 1, sizeof *own), *all = own, total = {0};
-  if (size > 1)
-    all = calloc((size_t)(each * size) + 1, sizeof *all);
-  AmprtStatus status = own && all ? run_own(session, graph, feed, room, own, &n, error)
-                                  : amprt_fail_memory(error, bytes, "the evaluation");
+  AmprtStatus status = own ? run_own(session, graph, feed, room, own, &n, error)
+                           : amprt_fail_memory(error, bytes, "the evaluation");
   if (!status)
     status = amprt_ranks_stopped(session, error);
-  if (!status && size > 1)
-    status = amprt_group_gather(session->group, own, all, bytes, error);
+  if (!status && size > 1 && !(all = amprt_ranks_gather(session, own, bytes, error)))
+    status = error->status;
   for (int64_t b = 0; b < batches && !status; b++) {
     const Sums *sums = &all[b % size * each + b / size];
     total.loss += sums->loss;

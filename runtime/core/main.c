@@ -331,7 +331,7 @@ static AmprtStatus session_open(AmprtSession *session, int *unreadable, AmprtErr
   if (status)
     return status;
   status = amprt_ranks_agree(session, open_state(session, unreadable, error), error);
-  return status ? status : amprt_ranks_compare(session, error);
+  return status ? status : amprt_ranks_compare(session, true, error);
 }
 
 /* The first changes in the model folder, once everything has been checked: the log, then what

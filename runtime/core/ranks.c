@@ -29,18 +29,13 @@ void amprt_ranks_close(AmprtSession *session, bool failed) {
   session->group = NULL;
 }
 
-/* Gathers `bytes` of every rank; the caller frees *all. */
-static AmprtStatus gather(AmprtSession *session, const void *mine, void *all_out, size_t bytes,
-                          AmprtError *error) {
-  void *all = malloc((size_t)session->size * bytes);
+void *amprt_ranks_gather(AmprtSession *session, const void *mine, size_t bytes, AmprtError *error) {
+  void *all = malloc((size_t)session->size * bytes + 1);
   if (!all)
-    return amprt_fail_memory(error, (size_t)session->size * bytes, "what other processes tell");
-  AmprtStatus status = amprt_group_gather(session->group, mine, all, bytes, error);
-  if (status)
-    free(all);
-  else
-    memcpy(all_out, &all, sizeof all);
-  return status;
+    amprt_fail_memory(error, (size_t)session->size * bytes, "what other processes tell");
+  else if (amprt_group_gather(session->group, mine, all, bytes, error))
+    free(all), all = NULL;
+  return all;
 }
 
 /* ---- threads ---- */
@@ -63,15 +58,16 @@ AmprtStatus amprt_ranks_threads(AmprtSession *session, AmprtError *error) {
   int local = amprt_group_info(session->group)->local_size;
   int mine = cores.apart ? cores.mine : cores.together / local;
   mine = mine < 1 ? 1 : mine < cores.mine ? mine : cores.mine;
-  int *all = NULL, least = mine;
-  AmprtStatus status = gather(session, &mine, &all, sizeof mine, error);
-  for (int r = 0; r < session->size && !status; r++)
+  int *all = amprt_ranks_gather(session, &mine, sizeof mine, error), least = mine;
+  if (!all)
+    return error->status;
+  for (int r = 0; r < session->size; r++)
     least = all[r] < least ? all[r] : least;
   free(all);
   options->threads = least;
-  if (!status && !session->rank)
+  if (!session->rank)
     warn_of_binding(session, &cores, least);
-  return status;
+  return AMPRT_OK;
 }
 
 /* ---- memory and device ---- */
@@ -82,12 +78,7 @@ AmprtStatus amprt_ranks_arena(AmprtSession *session, unsigned char **arena, Ampr
   if (!session->group || program->device || session->shards.n < 2)
     return AMPRT_OK;
   const AmprtGraph *graph = amprt_graph_find(program, "train_dp");
-  uint64_t at = 0, bytes = 0;
-  if (graph->n_buckets) {
-    const AmprtBucket *last = &graph->bucket[graph->n_buckets - 1];
-    at = graph->bucket[0].at;
-    bytes = last->at - at + last->elements * sizeof(float);
-  }
+  uint64_t at, bytes = amprt_buckets_bytes(graph, &at);
   return amprt_group_arena(session->group, amprt_machine_arena(program, graph), at, bytes, arena,
                            error);
 }
@@ -116,7 +107,7 @@ static AmprtStatus sum_over_itself(AmprtSession *session, AmprtError *error) {
 
 AmprtStatus amprt_ranks_device(AmprtSession *session, AmprtError *error) {
   const AmprtDevice *device = session->program->device;
-  unsigned char id[AMPRT_ID_BYTES] = {0}, *all = NULL;
+  unsigned char id[AMPRT_ID_BYTES] = {0}, *all;
   AmprtStatus status = AMPRT_OK;
   if (!session->group)
     return sum_over_itself(session, error);
@@ -130,10 +121,11 @@ AmprtStatus amprt_ranks_device(AmprtSession *session, AmprtError *error) {
     status = amprt_fail(error, AMPRT_ENV, "%s",
                         device->error() ? device->error() : "the device cannot be shared");
   status = amprt_ranks_agree(session, status, error);
-  if (!status)
-    status = gather(session, id, &all, sizeof id, error);
   if (status)
     return status;
+  all = amprt_ranks_gather(session, id, sizeof id, error);
+  if (!all)
+    return error->status;
   memcpy(session->id, all, sizeof session->id);
   free(all);
   session->others = (AmprtRanks){session->rank,
@@ -150,13 +142,13 @@ AmprtStatus amprt_ranks_device(AmprtSession *session, AmprtError *error) {
 AmprtStatus amprt_ranks_agree(AmprtSession *session, AmprtStatus status, AmprtError *error) {
   if (!session->group)
     return status;
-  int32_t mine = status, *all = NULL;
+  int32_t mine = status;
   AmprtError own;
-  AmprtStatus gathered = gather(session, &mine, &all, sizeof mine, &own);
-  if (gathered && !status)
+  int32_t *all = amprt_ranks_gather(session, &mine, sizeof mine, &own);
+  if (!all && !status)
     *error = own;
-  if (gathered)
-    return status ? status : gathered;
+  if (!all)
+    return status ? status : own.status;
   int first = 0;
   while (first < session->size && !all[first])
     first++;
@@ -171,16 +163,18 @@ AmprtStatus amprt_ranks_agree(AmprtSession *session, AmprtStatus status, AmprtEr
 }
 
 AmprtStatus amprt_ranks_stopped(AmprtSession *session, AmprtError *error) {
-  int32_t mine = amprt_stop_signal(), *all = NULL;
+  int32_t mine = amprt_stop_signal();
   if (!session->group) {
     session->stopped = mine;
     return AMPRT_OK;
   }
-  AmprtStatus status = gather(session, &mine, &all, sizeof mine, error);
-  for (int r = 0; r < session->size && !status && !session->stopped; r++)
+  int32_t *all = amprt_ranks_gather(session, &mine, sizeof mine, error);
+  if (!all)
+    return error->status;
+  for (int r = 0; r < session->size && !session->stopped; r++)
     session->stopped = all[r];
   free(all);
-  return status;
+  return AMPRT_OK;
 }
 
 /* ---- comparing ---- */
@@ -304,19 +298,21 @@ static const char *difference(const Card *a, const Card *b) {
   return NULL;
 }
 
-AmprtStatus amprt_ranks_compare(AmprtSession *session, AmprtError *error) {
+AmprtStatus amprt_ranks_compare(AmprtSession *session, bool start, AmprtError *error) {
   if (!session->group)
     return AMPRT_OK;
-  Card mine = {.program = sum_program(session),
-               .flags = sum_flags(&session->options),
-               .data = sum_data(&session->data),
+  Card mine = {.program = start ? sum_program(session) : 0,
+               .flags = start ? sum_flags(&session->options) : 0,
+               .data = start ? sum_data(&session->data) : 0,
                .state = sum_state(&session->machine),
                .step = session->progress.step,
                .examples = session->progress.examples};
-  Card *all = NULL;
   AmprtStatus status = amprt_machine_check(&session->machine, error);
-  if (!status)
-    status = gather(session, &mine, &all, sizeof mine, error);
+  if (status)
+    return status;
+  Card *all = amprt_ranks_gather(session, &mine, sizeof mine, error);
+  if (!all)
+    return error->status;
   for (int r = 1; r < session->size && !status; r++) {
     const char *what = difference(&all[r], &all[0]);
     if (!what)

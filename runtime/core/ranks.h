@@ -21,8 +21,12 @@ AmprtStatus amprt_ranks_device(AmprtSession *session, AmprtError *error);
 /* `status` and *error are those of what each process has just done by itself. If one of them has
  * failed, all return the status of the lowest such rank; the error of the others is then empty. */
 AmprtStatus amprt_ranks_agree(AmprtSession *session, AmprtStatus status, AmprtError *error);
-/* Fails on all alike if a process runs another program, flags, data, step or state than rank 0. */
-AmprtStatus amprt_ranks_compare(AmprtSession *session, AmprtError *error);
+/* Fails on all alike if a process is at another step or has another state than rank 0; at the
+ * `start` of a run also if it runs another program, flags or data, which do not change later. */
+AmprtStatus amprt_ranks_compare(AmprtSession *session, bool start, AmprtError *error);
+/* The `bytes` of every process, by rank, for the caller to free; NULL and an error if that fails.
+ * Only where there is a group. */
+void *amprt_ranks_gather(AmprtSession *session, const void *mine, size_t bytes, AmprtError *error);
 /* Sets session->stopped: the signal that wants one of them to stop, or 0. */
 AmprtStatus amprt_ranks_stopped(AmprtSession *session, AmprtError *error);
 

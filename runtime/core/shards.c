@@ -64,12 +64,17 @@ AmprtStatus amprt_shards_set(AmprtShards *shards, const AmprtProgram *program, i
   return status;
 }
 
+uint64_t amprt_buckets_bytes(const AmprtGraph *graph, uint64_t *at) {
+  const AmprtBucket *first = graph->bucket, *last = first + graph->n_buckets - 1;
+  *at = graph->n_buckets ? first->at : 0;
+  return graph->n_buckets ? last->at - first->at + last->elements * sizeof(float) : 0;
+}
+
 /* All buckets, as one range of floats. */
 static float *range(const AmprtShards *shards, uint64_t *elements) {
-  const AmprtGraph *graph = shards->machine->train;
-  const AmprtBucket *first = graph->bucket, *last = first + graph->n_buckets - 1;
-  *elements = graph->n_buckets ? last->elements + (last->at - first->at) / sizeof(float) : 0;
-  return (float *)(void *)(shards->machine->run.arena + (graph->n_buckets ? first->at : 0));
+  uint64_t at;
+  *elements = amprt_buckets_bytes(shards->machine->train, &at) / sizeof(float);
+  return (float *)(void *)(shards->machine->run.arena + at);
 }
 
 static void add(float *restrict to, const float *restrict from, uint64_t elements) {

@@ -29,6 +29,8 @@ AmprtStatus amprt_shards_open(AmprtShards *shards, AmprtMachine *machine, AmprtG
                               AmprtError *error);
 void amprt_shards_close(AmprtShards *shards);
 uint64_t amprt_shards_room(const AmprtShards *shards); /* bytes of that memory */
+/* The size of all buckets of the graph, which begin at *at in its arena and have no gaps. */
+uint64_t amprt_buckets_bytes(const AmprtGraph *graph, uint64_t *at);
 
 /* After kernels 0 .. n_local-1 have run for local shard `index`, which is not the last: puts its
  * buckets aside. */

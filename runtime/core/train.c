@@ -181,8 +181,8 @@ typedef struct Spread {
   double excess;  /* by how much: its time / the median - 1 */
 } Spread;
 
-static int by_size(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
+static int by_computed(const void *a, const void *b) {
+  double x = ((const Times *)a)->computed, y = ((const Times *)b)->computed;
   return (x > y) - (x < y);
 }
 
@@ -192,25 +192,20 @@ static AmprtStatus gather_times(Loop *loop, Spread *spread, AmprtError *error) {
   double trained = loop->seconds - loop->window.trained_at_start;
   double waited = amprt_group_waited(session->group) - loop->window.sums_at_start;
   Times mine = {trained - waited, trained > 0 ? waited / trained : 0};
-  Times *all = calloc(n, sizeof *all);
-  double *order = calloc(n, sizeof *order);
+  Times *all = amprt_ranks_gather(session, &mine, sizeof mine, error);
+  if (!all)
+    return error->status;
   *spread = (Spread){0};
-  AmprtStatus status = all && order
-                           ? amprt_group_gather(session->group, &mine, all, sizeof mine, error)
-                           : amprt_fail_memory(error, n * sizeof *all, "the times of processes");
-  for (int r = 0; r < session->size && !status; r++) {
-    order[r] = all[r].computed;
+  for (int r = 0; r < session->size; r++) {
     spread->exposed += all[r].exposed / session->size;
     spread->slowest = all[r].computed > all[spread->slowest].computed ? r : spread->slowest;
   }
-  if (!status) {
-    qsort(order, n, sizeof *order, by_size);
-    double median = (order[(n - 1) / 2] + order[n / 2]) / 2;
-    spread->excess = median > 0 ? order[n - 1] / median - 1 : 0;
-  }
+  double most = all[spread->slowest].computed;
+  qsort(all, n, sizeof *all, by_computed);
+  double median = (all[(n - 1) / 2].computed + all[n / 2].computed) / 2;
+  spread->excess = median > 0 ? most / median - 1 : 0;
   free(all);
-  free(order);
-  return status;
+  return AMPRT_OK;
 }
 
 /* Warns once a process has been much slower than the others in three reports in a row. */
@@ -465,7 +460,7 @@ static AmprtStatus save(const Loop *loop, AmprtError *error) {
   AmprtSession *session = loop->session;
   AmprtStatus status = amprt_ranks_agree(session, check_state(loop, error), error);
   if (!status)
-    status = amprt_ranks_compare(session, error);
+    status = amprt_ranks_compare(session, false, error);
   if (status || !*session->dir.path)
     return status;
   status = session->rank ? AMPRT_OK : write_checkpoint(session, error);

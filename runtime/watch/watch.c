@@ -142,23 +142,22 @@ static AmprtStatus share_finding(AmprtWatch *watch, AmprtError *error) {
   AmprtSession *session = watch->session;
   const AmprtFinding *own = &watch->finding;
   Found mine = {own->found, own->place, own->tally, watch->batch_number};
-  Found *all = calloc((size_t)session->size, sizeof *all);
-  AmprtStatus status =
-      all ? amprt_group_gather(session->group, &mine, all, sizeof mine, error)
-          : amprt_fail_memory(error, (size_t)session->size * sizeof *all, "a search");
+  Found *all = amprt_ranks_gather(session, &mine, sizeof mine, error);
+  if (!all)
+    return error->status;
   int rank = 0;
-  while (!status && rank < session->size && !all[rank].found)
+  while (rank < session->size && !all[rank].found)
     rank++;
-  if (!status && rank < session->size) {
+  if (rank < session->size) {
     watch->finding = amprt_finding_at(session->program, &session->program->graph[0],
                                       all[rank].place, &all[rank].tally);
     watch->batch_number = all[rank].batch_number;
     watch->finder = rank;
-  } else if (!status) {
+  } else {
     watch->batch_number = shard_number(session, 0) - session->shards.first;
   }
   free(all);
-  return status;
+  return AMPRT_OK;
 }
 
 /* Looks for the first result that is not finite in kernels of graph 0 before `past`. */
@@ -211,14 +210,13 @@ static void judge(AmprtWatch *watch) {
 /* Gradients are tested before they are summed, so each process knows of its own. */
 static AmprtStatus share_bad_gradients(AmprtWatch *watch, AmprtError *error) {
   AmprtSession *session = watch->session;
-  size_t n = (size_t)session->size;
-  unsigned char mine = watch->bad_gradients, *all = calloc(n, 1);
-  AmprtStatus status = all ? amprt_group_gather(session->group, &mine, all, 1, error)
-                           : amprt_fail_memory(error, n, "a search");
-  for (size_t r = 0; r < n && !status; r++)
+  unsigned char mine = watch->bad_gradients, *all = amprt_ranks_gather(session, &mine, 1, error);
+  if (!all)
+    return error->status;
+  for (int r = 0; r < session->size; r++)
     watch->bad_gradients |= all[r];
   free(all);
-  return status;
+  return AMPRT_OK;
 }
 
 /* The hooks that every shard needs; returns how many. */

@@ -261,8 +261,8 @@ static void check_overlaps(Check *c, const Kernel *kernel) {
 typedef struct Summed {
   const Value *value; /* what is summed, in whose place the sum lies */
   int64_t at, bytes, bucket;
-  int made,
-      read; /* the kernel that makes it; the first that reads the sum, or the number of them */
+  int made; /* the kernel that makes it */
+  int read; /* the first kernel that reads the sum, or the number of kernels */
 } Summed;
 
 static int by_address(const void *pa, const void *pb) {

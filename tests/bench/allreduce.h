@@ -76,4 +76,14 @@ static inline double bench_median(double *x, int n) {
   return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
+/* The medians of all ways; ms[way * rounds + round] is put in order. */
+static inline void bench_print(const Bench *b, int n_ways, const char *const *names, double *ms,
+                               int rounds) {
+  if (b->info->rank)
+    return;
+  printf("%s\n", b->info->transport);
+  for (int w = 0; w < n_ways; w++)
+    printf("%s %.2f\n", names[w], bench_median(ms + w * rounds, rounds));
+}
+
 #endif

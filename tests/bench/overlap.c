@@ -66,11 +66,7 @@ int main(int argc, char **argv) {
       if (k >= 0)
         ms[w * rounds + k] = took;
     }
-  if (b.info->rank == 0) {
-    printf("%s\n", b.info->transport);
-    for (int w = 0; w < N_WAYS; w++)
-      printf("%s %.2f\n", names[w], bench_median(ms + w * rounds, rounds));
-  }
+  bench_print(&b, N_WAYS, names, ms, rounds);
   amprt_group_close(b.group, false);
   return 0;
 }

@@ -27,7 +27,9 @@ typedef struct Answer {
   char magic[8];
   int32_t verdict, size;
 } Answer;
-static const char magic[8] = "ampcc 1";
+/* They begin with different words, as a process that comes to an unused port of its own machine may
+ * get that port itself and be connected to itself, and then hears what it says. */
+static const char magic[8] = "ampcc 2", answer_magic[8] = "AMPCC 2";
 
 struct AmprtStar {
   int rank, size;
@@ -143,7 +145,7 @@ static bool hear(AmprtStar *s, Stranger *who, uint64_t job, int *n_here) {
   const Hello *h = &who->hello;
   if (k > 0 && !memcmp(h->magic, magic, sizeof magic) && h->job == job) {
     Answer answer = {.verdict = WELCOME, .size = s->size};
-    memcpy(answer.magic, magic, sizeof magic);
+    memcpy(answer.magic, answer_magic, sizeof answer_magic);
     if (h->size != s->size || h->rank < 1 || h->rank >= s->size) {
       answer.verdict = OTHER_SIZE;
     } else if (s->fd[h->rank] >= 0) {
@@ -254,7 +256,7 @@ static int knock(const AmprtStar *s, AmprtStarWhere where, const char *port, Ans
     double end = amprt_seconds() + 1; /* rank 0 answers at once; what else listens may not */
     if (move_all(fd, &hello, sizeof hello, true, end) &&
         move_all(fd, answer, sizeof *answer, false, end) &&
-        !memcmp(answer->magic, magic, sizeof magic))
+        !memcmp(answer->magic, answer_magic, sizeof answer_magic))
       found = fd;
     else
       close(fd);
@@ -305,6 +307,8 @@ AmprtStatus amprt_star_open(AmprtStar **star, AmprtStarWhere where, int rank, in
       free(s->fd), free(s->missing), free(s->at), free(s);
     return amprt_fail_memory(error, n * 32, "connections to other processes");
   }
+  /* Jobs without a name, whose ports are neighbours, look for rank 0 at the same ports. */
+  where.job = add_to_hash(where.job, where.port);
   s->rank = rank, s->size = size;
   for (int r = 0; r < size; r++)
     s->fd[r] = -1;

@@ -184,6 +184,52 @@ static void test_strangers(void **state) {
   close(taken), close(quiet), close(loud);
 }
 
+/* Two jobs of one machine whose ports are neighbours do not mix. */
+static void test_neighbours(void **state) {
+  (void)state;
+  Meeting m = meeting(2, 10), other = m;
+  snprintf(other.port, sizeof other.port, "%d", atoi(m.port) + 1);
+  Child other_zero = begin(meet, 0, &other);
+  nap(0.3);
+  Child one = begin(meet, 1, &m); /* nobody but the other job's rank 0 is there */
+  nap(0.3);
+  Child zero = begin(meet, 0, &m), other_one = begin(meet, 1, &other);
+  expect(one, 0, "");
+  expect(zero, 0, "");
+  expect(other_one, 0, "");
+  expect(other_zero, 0, "");
+}
+
+/* Sends back what it hears, as a connection of a process to itself does. */
+static void echo(int door, const void *arg) {
+  (void)arg;
+  for (;;) {
+    char text[256];
+    int fd = accept(door, NULL, NULL);
+    ssize_t n = recv(fd, text, sizeof text, 0);
+    if (n > 0)
+      n = send(fd, text, (size_t)n, MSG_NOSIGNAL);
+    close(fd);
+  }
+}
+
+static void test_echo(void **state) {
+  (void)state;
+  Meeting m = meeting(2, 10);
+  int door = socket(AF_INET, SOCK_STREAM, 0);
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(m.port))};
+  assert_int_equal(bind(door, (struct sockaddr *)&a, sizeof a), 0);
+  assert_int_equal(listen(door, 9), 0);
+  Child itself = begin(echo, door, NULL), one = begin(meet, 1, &m);
+  nap(0.3);
+  Child zero = begin(meet, 0, &m);
+  expect(one, 0, "");
+  expect(zero, 0, "");
+  kill(itself.pid, SIGKILL);
+  assert_int_equal(waitpid(itself.pid, NULL, 0), itself.pid);
+  close(itself.pipe), close(door);
+}
+
 /* ---- the watchdog ---- */
 
 static void test_names(void **state) {
@@ -274,6 +320,7 @@ int main(void) {
       cmocka_unit_test(test_all_come),         cmocka_unit_test(test_one_leaves),
       cmocka_unit_test(test_some_do_not_come), cmocka_unit_test(test_twice_and_other_size),
       cmocka_unit_test(test_strangers),        cmocka_unit_test(test_names),
+      cmocka_unit_test(test_neighbours),       cmocka_unit_test(test_echo),
       cmocka_unit_test(test_watchdog),         cmocka_unit_test(test_suspended),
   };
   signal(SIGPIPE, SIG_IGN);

@@ -166,14 +166,14 @@ def evaluate():
 def fault(what, prefix, program, hurt, says):
     """Starts a training, hurts it after some steps, and looks when its ranks are gone and what was said. hurt(numbers) returns
     the rank that cannot end by itself, or None."""
-    shell.run("rm", "-rf", "hurt")
-    run = Run([*prefix, program, *flags("hurt", "--train-epochs=10000", "--comm-timeout=3", "-q")])
-    wait_for_steps(run, "hurt", 3)
+    folder = what.replace(" ", "_")
+    run = Run([*prefix, program, *flags(folder, "--train-epochs=10000", "--comm-timeout=3", "-q")])
+    wait_for_steps(run, folder, 3)
     numbers = run.by_rank(os.path.basename(program))
     helpless = hurt(numbers)
     took = gone_within(run, program, LIMIT, [numbers[helpless]] if helpless is not None else [])
     try:
-        status = run.process.wait(10)
+        status = run.process.wait(3)
     except ranks.subprocess.TimeoutExpired:  # mpirun itself may wait behind a cut cable for ever
         status = "of mpirun: it waits"
     text = run.text()
@@ -197,12 +197,13 @@ def faults():
     def cut(two):
         return fault("cut cable", two.open_mpi(1, 1), program, lambda numbers: two.cut(), "for rank 1")
 
-    good = True
+    good = []
     for name, prefix in ("Open MPI", open_mpi(2)), ("MPICH", mpich(2)):
         # their launchers say that: Open MPI which rank, MPICH which process
-        good &= fault(name + ", kill -9", prefix, program, killed, "process rank 1 with PID" if name == "Open MPI" else "RUNNING AT")
-        good &= fault(name + ", SIGSTOP", prefix, program, stopped, "for rank 1")
-    return good & machines_here(cut)
+        says = "process rank 1 with PID" if name == "Open MPI" else "RUNNING AT"
+        ranks.at_once([lambda: good.append(fault(name + ", kill -9", prefix, program, killed, says)),
+                       lambda: good.append(fault(name + ", SIGSTOP", prefix, program, stopped, "for rank 1"))])
+    return all(good) and len(good) == 4 and machines_here(cut)
 
 
 def misfits():

@@ -3,6 +3,7 @@
 Equal checkpoints where the order of sums is fixed, other bits where it is not; losses beside those of the CPU's part with as many
 shards; a NaN in the batch of one rank; what is said when NCCL is missing, a network breaks, a rank is killed or stopped. TOOL as in
 program.py."""
+import concurrent.futures
 import json
 import pathlib
 import re
@@ -147,8 +148,11 @@ def failures(program, fakes):
                 processes[1].kill()
         return act
 
-    failing("a rank that is killed", start(program, 2, *train_long), ["rank 0 of 2: error: .* has waited 4 s"], 20, (3, -9), after_a_while(signal.SIGKILL))
-    failing("a rank that stops", start(program, 2, *train_long), ["rank 0 of 2: error: .* has waited 4 s"], 20, (3, -9), after_a_while(signal.SIGSTOP))
+    hurt = {"a rank that is killed": signal.SIGKILL, "a rank that stops": signal.SIGSTOP}
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # they mostly wait
+        for done in [pool.submit(failing, name, start(program, 2, *train_long), ["rank 0 of 2: error: .* has waited 4 s"], 20, (3, -9),
+                                 after_a_while(number)) for name, number in hurt.items()]:
+            done.result()
 
 
 def main(zoo, *tools):

@@ -38,6 +38,11 @@ AmprtStatus amprt_launch_read(AmprtLaunch *launch, AmprtError *error) {
     *launch = (AmprtLaunch){.launcher = l, .rank = rank, .size = size};
     if (l->meeting == AMPRT_MEET_MPI)
       return AMPRT_OK;
+    if (l->meeting == AMPRT_MEET_NOWHERE)
+      return amprt_fail(error, AMPRT_ENV,
+                        "%s has started %d processes (%s), which cannot find each other: %s, or "
+                        "unset %s to run one process",
+                        l->name, size, l->size, l->instead, l->size);
     launch->host = getenv("MASTER_ADDR"), launch->port = getenv("MASTER_PORT");
     if (launch->host && *launch->host && launch->port && *launch->port)
       return AMPRT_OK;

@@ -48,8 +48,6 @@ static void test_launchers(void **state) {
       {"WORLD_SIZE=8", NULL, 0, 1, AMPRT_MEET_MPI, AMPRT_MPI_OMPI}, /* somebody else's variable */
       {"SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 PMIX_RANK=1", "srun --mpi=pmix", 1, 2, AMPRT_MEET_MPI,
        AMPRT_MPI_OMPI},
-      {"SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1", "srun without --mpi", 1, 2, AMPRT_MEET_MPI,
-       AMPRT_MPI_OMPI},
       {"SLURM_NTASKS=8 SLURM_PROCID=0", NULL, 0, 1, AMPRT_MEET_MPI,
        AMPRT_MPI_OMPI}, /* a batch script */
       /* mpirun within a step of srun, and torchrun on each node of one: the inner one counts */
@@ -85,6 +83,9 @@ static void test_bad_variables(void **state) {
       {"PMI_SIZE=4 PMI_RANK=", "PMI_RANK is empty: "},
       {"WORLD_SIZE=2 RANK=0 MASTER_PORT=1", "WORLD_SIZE is 2, but MASTER_ADDR is not set"},
       {"WORLD_SIZE=2 RANK=0 MASTER_ADDR=a", "WORLD_SIZE is 2, but MASTER_PORT is not set"},
+      {"SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1",
+       "srun without --mpi has started 2 processes (SLURM_STEP_NUM_TASKS), which cannot find each "
+       "other: use srun --mpi=pmix"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     AmprtLaunch launch;

@@ -23,7 +23,7 @@ struct Backend {
    * and the figures of the part. */
   void (*emit_graph)(ProgramCode *program, GraphCode *code);
   /* Writes what stands in front of all functions and tables because they use it. */
-  void (*emit_head)(FILE *out);
+  void (*emit_head)(const ProgramCode *program, FILE *out);
   /* Writes the functions, their types and the table that names them: to the C text of the part
    * `out`, or to the text `kernels` that compile_kernels compiles. */
   void (*emit_functions)(const ProgramCode *program, const char *types, const char *functions,

@@ -25,8 +25,11 @@ typedef struct CodegenOptions {
 
 /* backend.h: a target as the code generator sees it. */
 typedef struct Backend Backend;
-extern const Target target_cpu;   /* codegen/cpu/target.c */
-extern const Backend backend_cpu; /* codegen/cpu/backend.c */
+/* codegen/cpu: the CPU with oneDNN, which is the default, and with kernels of our own. */
+extern const Target target_cpu, target_cpu_own;
+extern const Backend backend_cpu;
+/* The CPU with the library of this name; NULL: with the default. NULL if there is none. */
+const Backend *backend_cpu_with(const char *library);
 
 /* What a part of a program consists of, for reports. Filled while the part is made. */
 typedef struct PartFigures {

@@ -3,6 +3,7 @@
 #include "codegen/backend.h"
 
 #include "codegen/cpu/cpu.h"
+#include "codegen/cpu/library.h"
 #include "codegen/text/prelude_text.h"
 
 #include <string.h>
@@ -22,8 +23,9 @@ static void emit_graph(ProgramCode *program, GraphCode *code) {
   int n = code->kernels.n, *function = arena_alloc(program->arena, (size_t)n * sizeof *function);
   for (int i = 0; i < n; i++) {
     const Kernel *kernel = &code->kernels.kernel[i];
-    if (kernel_main(kernel))
-      cpu_emit_main(emit, kernel, &code->call[i]);
+    const Node *main = kernel_main(kernel);
+    if (main && op_info[main->op].gen != GEN_POOL)
+      cpu_library(emit->target)->emit_kernel(emit, kernel, &code->call[i]);
     else
       cpu_emit_loop(emit, kernel, &code->call[i]);
     function[i] = function_index(program, code->call[i].function);
@@ -54,12 +56,21 @@ static const struct {
 };
 enum { N_FEATURES = sizeof feature / sizeof *feature };
 
-static void emit_head(FILE *out) {
+static void emit_lines(const char *const *line, FILE *out) {
+  for (; line && *line; line++)
+    fputs(*line, out);
+}
+
+static void emit_head(const ProgramCode *program, FILE *out) {
+  const CpuLibrary *library = cpu_library(program->emit.target);
   fputs("typedef void AmpFunction(const AmprtRun *run, const void *args);\n\n"
         "typedef struct AmpVariant { /* the functions compiled for one instruction set */\n"
         "  AmpFunction *const *function;\n  unsigned needs;\n} AmpVariant;\n\n",
         out);
-  cpu_emit_head(out);
+  if (library->include)
+    fputs(library->include, out);
+  emit_lines(cpu_prelude, out);
+  emit_lines(library->text, out);
 }
 
 static void emit_functions(const ProgramCode *program, const char *types, const char *functions,
@@ -113,7 +124,7 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
 }
 
 static void emit_hooks(const ProgramCode *program, FILE *out) {
-  cpu_emit_hooks(&program->emit, out);
+  cpu_library(program->emit.target)->emit_hooks(&program->emit, out);
 }
 
 /* ---- objects ---- */
@@ -139,19 +150,25 @@ static int units(const Backend *backend, Arena *arena, const CodegenOptions *opt
   return n + 1;
 }
 
-static const char *const libraries[] = {"libamprt_dnn.a", "-fopenmp", "-ldnnl", NULL};
+#define CPU(cpu, linked)                                                                           \
+  {                                                                                                \
+    .target = &(cpu), .ident = "cpu",                                                              \
+    .whole = "#define AMPCC_CODE amp_whole\n#define AMPCC_TABLES V(amp_whole)\n",                  \
+    .emit_graph = emit_graph, .emit_head = emit_head, .emit_functions = emit_functions,            \
+    .emit_hooks = emit_hooks,                                                                      \
+    .fields = "  .open = amp_open, .close = amp_close, .set_threads = amp_set_threads,\n"          \
+              "  .threads = amp_threads, .describe = amp_describe,\n",                             \
+    .emit_fits = emit_fits, .units = units, .libraries = (linked),                                 \
+  }
+const Backend backend_cpu = CPU(target_cpu, cpu_onednn_linked);
+static const Backend backend_cpu_own = CPU(target_cpu_own, cpu_own_linked);
 
-const Backend backend_cpu = {
-    .target = &target_cpu,
-    .ident = "cpu",
-    .whole = "#define AMPCC_CODE amp_whole\n#define AMPCC_TABLES V(amp_whole)\n",
-    .emit_graph = emit_graph,
-    .emit_head = emit_head,
-    .emit_functions = emit_functions,
-    .emit_hooks = emit_hooks,
-    .fields = "  .open = amp_open, .close = amp_close, .set_threads = amp_set_threads,\n"
-              "  .threads = amp_threads, .describe = amp_describe,\n",
-    .emit_fits = emit_fits,
-    .units = units,
-    .libraries = libraries,
-};
+const Backend *backend_cpu_with(const char *library) {
+  static const Backend *const all[] = {&backend_cpu, &backend_cpu_own};
+  if (!library)
+    return &backend_cpu;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (strcmp(cpu_library(all[i]->target)->name, library) == 0)
+      return all[i];
+  return NULL;
+}

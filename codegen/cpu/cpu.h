@@ -14,12 +14,4 @@
 void cpu_emit_loop(Emitter *emit, const Kernel *kernel, KernelCall *call);
 int64_t cpu_loop_workspace(const Kernel *kernel);
 
-/* library.c and codegen/loop/pool.c: kernels with a main op: CONV, MATMUL, POOL. */
-void cpu_emit_main(Emitter *emit, const Kernel *kernel, KernelCall *call);
-int64_t cpu_main_workspace(const Kernel *kernel);
-/* Write what stands in front of all functions, and the hooks of AmprtProgram: amp_open, amp_close,
- * amp_set_threads, amp_threads, amp_describe. */
-void cpu_emit_head(FILE *out);
-void cpu_emit_hooks(const Emitter *emit, FILE *out);
-
 #endif

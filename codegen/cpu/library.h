@@ -1,11 +1,28 @@
-/* The choices of codegen/cpu/library.c, apart so that tests and measurements can reach them. */
+/* What computes the convolutions and matrix products of a CPU program (--cpu-library): kernels that
+ * are pasted into it, or oneDNN. Nothing else of the CPU's part depends on it. */
 #ifndef AMPCC_CODEGEN_CPU_LIBRARY_H
 #define AMPCC_CODEGEN_CPU_LIBRARY_H
 
-#include "runtime/cpu/dnn_rt.h"
+#include "codegen/loop/emitter.h"
 
-/* Sets method and chunk of an op whose kind, dtype and shape are set: the fastest measured for its
- * class of shapes (codegen/README.md has the numbers). */
-void library_choose(DnnOp *op);
+typedef struct CpuLibrary {
+  const char *name; /* as --cpu-library has it */
+  /* Scratch bytes of a kernel with a CONV or MATMUL node, and its function and args. */
+  int64_t (*workspace)(const Kernel *kernel);
+  void (*emit_kernel)(Emitter *emit, const Kernel *kernel, KernelCall *call);
+  const char *include;     /* stands in front of the prelude, or is NULL */
+  const char *const *text; /* pasted behind the prelude, or NULL */
+  /* Writes the hooks of AmprtProgram: amp_open, amp_close, amp_set_threads, amp_threads,
+   * amp_describe. */
+  void (*emit_hooks)(const Emitter *emit, FILE *out);
+} CpuLibrary;
+
+extern const CpuLibrary cpu_onednn; /* onednn.c */
+extern const CpuLibrary cpu_own;    /* own.c */
+/* What their programs are linked with, as Backend.libraries. */
+extern const char *const cpu_onednn_linked[], *const cpu_own_linked[];
+
+/* The library of a CPU target. */
+const CpuLibrary *cpu_library(const Target *target);
 
 #endif

@@ -1,14 +1,21 @@
-/* What passes may ask about the CPU. Convolutions and products are calls of a library that takes no
- * other ops with them: prologue and epilogue become loops of their own. */
+/* What passes may ask about the CPU. Convolutions and products are kernels of a library that
+ * takes no other ops with them: prologue and epilogue become loops of their own. */
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
+#include "codegen/cpu/library.h"
 #include "codegen/loop/loop.h"
 
 enum { ALIGN = 64 }; /* a cache line, and the widest vector */
 
+const CpuLibrary *cpu_library(const Target *target) {
+  return target->context;
+}
+
 static int64_t workspace(const Target *target, const Kernel *kernel) {
-  (void)target;
-  return kernel_main(kernel) ? cpu_main_workspace(kernel) : cpu_loop_workspace(kernel);
+  const Node *main = kernel_main(kernel);
+  if (main && op_info[main->op].gen != GEN_POOL)
+    return cpu_library(target)->workspace(kernel);
+  return main ? 0 : cpu_loop_workspace(kernel);
 }
 
 const char *const cpu_names[] = {"native",
@@ -43,9 +50,10 @@ const char *const cpu_names[] = {"native",
                                  "znver5",
                                  NULL};
 
-const Target target_cpu = {
-    .name = "cpu",
-    .align = ALIGN,
-    .activations = LAYOUT_NHWC,
-    .workspace = workspace,
-};
+#define CPU(library)                                                                               \
+  {                                                                                                \
+    .name = "cpu", .align = ALIGN, .activations = LAYOUT_NHWC, .workspace = workspace,             \
+    .context = (void *)&(library)                                                                  \
+  }
+const Target target_cpu = CPU(cpu_onednn);
+const Target target_cpu_own = CPU(cpu_own);

@@ -128,7 +128,8 @@ void cuda_emit_graph(ProgramCode *program, GraphCode *code) {
 
 /* ---- texts ---- */
 
-void cuda_emit_head(FILE *out) {
+void cuda_emit_head(const ProgramCode *program, FILE *out) {
+  (void)program;
   fputs("#include \"cuda_rt.h\"\n\n", out);
   for (const char *const *line = args_text; *line; line++)
     fputs(*line, out);

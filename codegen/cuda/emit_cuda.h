@@ -7,7 +7,7 @@
 
 /* Members of Backend. */
 void cuda_emit_graph(ProgramCode *program, GraphCode *code);
-void cuda_emit_head(FILE *out);
+void cuda_emit_head(const ProgramCode *program, FILE *out);
 void cuda_emit_functions(const ProgramCode *program, const char *types, const char *functions,
                          FILE *out, FILE *kernels);
 void cuda_emit_hooks(const ProgramCode *program, FILE *out);

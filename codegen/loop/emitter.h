@@ -26,6 +26,7 @@ typedef struct Emitter {
   Bytes *constants;     /* CUDA: the block of constants, which AMP_CONST names; else NULL */
   const char **library; /* names of the tables of library kernels, by slot */
   int n_library, cap_library;
+  int64_t largest_lane; /* own kernels: the most that a thread needs for itself */
 } Emitter;
 
 typedef struct KernelCall {

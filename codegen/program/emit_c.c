@@ -80,7 +80,7 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, F
             "#endif\n"
             "\n",
             holes({"WHOLE", backend->whole}, {"PART", backend->ident}));
-  backend->emit_head(out);
+  backend->emit_head(&program, out);
   backend->emit_functions(&program, stream[TYPES].text, stream[FUNCTIONS].text, out, kernels);
   fprintf(out, "#ifdef AMPCC_TABLES\n%s", stream[TABLES].text);
   backend->emit_hooks(&program, out);

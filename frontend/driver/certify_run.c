@@ -74,7 +74,11 @@ static Module *compile_quietly(const Certifying *c, Options options) {
   options.text[OPT_print_before] = options.text[OPT_print_after] = NULL;
   options.text[OPT_time_report] = NULL;
   Module *module = compile_load(c->arena, &options, c->diag);
-  return module && compile_passes(module, &options, &target_cpu, c->diag) ? module : NULL;
+  return module && compile_passes(module, &options,
+                                  backend_target(backend_cpu_with(options.text[OPT_cpu_library])),
+                                  c->diag)
+             ? module
+             : NULL;
 }
 
 static bool make_modules(Certifying *c) {
@@ -99,7 +103,8 @@ static bool run_step(const Certifying *c) {
   codegen.output = program;
   codegen.save_temps = NULL;
   codegen.time_report = false;
-  if (build_program(&(ProgramPart){c->module, &backend_cpu, NULL}, 1, &codegen) != 0)
+  const Backend *backend = backend_cpu_with(c->options->text[OPT_cpu_library]);
+  if (build_program(&(ProgramPart){c->module, backend, NULL}, 1, &codegen) != 0)
     return false;
   const char *argv[] = {program,
                         arena_printf(c->arena, "--dump-step=%s", file_of(c, "dump")),

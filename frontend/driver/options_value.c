@@ -107,10 +107,13 @@ static bool read_levels(Options *options) {
   return true;
 }
 
-/* --cpu: a name that is known to have AVX2. The C compiler would refuse another name too, but only
+/* --cpu-library, and --cpu: a name that is known to have AVX2. The C compiler would refuse another name too, but only
  * after the whole compilation. */
 static bool read_cpu(Arena *arena, const Options *options) {
   const char *name = options->text[OPT_cpu];
+  int library;
+  if (!read_choice(options, OPT_cpu_library, &library))
+    return false;
   Nearest nearest = nearest_to(name ? name : "");
   for (int i = 0; name && cpu_names[i]; i++) {
     if (!strcmp(cpu_names[i], name))

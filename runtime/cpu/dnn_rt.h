@@ -18,7 +18,7 @@ typedef enum DnnKind {
   DNN_MATMUL, /* out = a * b; n: rows of out, k: columns of out, c: inner size */
 } DnnKind;
 
-/* How an op is computed; codegen/cpu/library.c chooses by shape. */
+/* How an op is computed; codegen/cpu/onednn_choose.c chooses by shape. */
 typedef enum DnnMethod {
   DNN_NHWC,  /* oneDNN's convolution reads and writes N,H,W,C in place                      */
   DNN_BLOCK, /* activations are copied to and from the layout that oneDNN prefers           */

@@ -61,8 +61,8 @@ def program(path, out, *args, **more):
 def compiles(folder):
     """In every precision, gcc and clang compile the generated C without a warning."""
     path = model(folder)
-    for dtype in "fp32", "fp16", "bf16":
-        text = c_text(path, folder, f"--dtype={dtype}")
+    for args in ["--dtype=fp32"], ["--dtype=fp16"], ["--dtype=bf16"], ["--dtype=fp32", "--cpu-library=own"]:
+        text = c_text(path, folder, *args)
         for cc in "gcc", "clang", "clang-14":
             if shutil.which(cc):
                 run(cc, "-std=gnu11", "-Wall", "-Werror", *(["-Wno-pass-failed"] if "clang" in cc else []), "-O1", "-fopenmp", "-march=x86-64-v3", "-c",
@@ -118,6 +118,10 @@ def links(folder):
         sys.exit(f"needs {needed - ALLOWED}")
     if out.stat().st_size > 1 << 20:
         sys.exit(f"{out.stat().st_size} bytes")
+    program(model(folder), out, "--cpu-library=own")
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", out).stdout))
+    if any("dnnl" in name for name in needed):
+        sys.exit(f"--cpu-library=own needs {needed}")
 
 
 def refused(folder, *args, **env):

@@ -56,21 +56,28 @@ void program_spread(Module *module) {
 
 /* ---- compile and load ---- */
 
-/* Compiles the text as build.c does for an AVX2 machine, but into a shared object. */
-static const char *command(Arena *arena, const char *text, const char *object,
-                           const char *resource) {
+/* Compiles the text as build.c does for that machine, but into a shared object. */
+static const char *command(Arena *arena, const char *text, const char *object, const char *resource,
+                           const char *march) {
   const char *compiler = getenv("CC"), *flags = "";
   compiler = compiler && *compiler ? compiler : "cc";
   for (int i = 0; build_flags[i]; i++)
     flags = arena_printf(arena, "%s '%s'", flags, build_flags[i]);
   return arena_printf(arena,
-                      "%s %s -O2 -march=x86-64-v3 -fPIC '-I%s' -o '%s.o' '%s' && "
+                      "%s %s -O2 -march=%s -fPIC '-I%s' -o '%s.o' '%s' && "
                       "%s -shared -o '%s' '%s.o' '%s/libamprt_dnn.a' -fopenmp -ldnnl -lm",
-                      compiler, flags, resource, object, text, compiler, object, object, resource);
+                      compiler, flags, march, resource, object, text, compiler, object, object,
+                      resource);
 }
 
 Program *program_begin(Arena *arena, const Module *module, const CodegenOptions *options,
                        const char *folder, const char *name) {
+  return program_begin_with(arena, module, options, folder, name, NULL, "x86-64-v3");
+}
+
+Program *program_begin_with(Arena *arena, const Module *module, const CodegenOptions *options,
+                            const char *folder, const char *name, const char *library,
+                            const char *march) {
   Program *p = arena_new_of(arena, Program);
   p->arena = arena;
   p->module = module;
@@ -78,9 +85,9 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
   const char *text = arena_printf(arena, "%s/%s.c", folder, name);
   FILE *out = fopen(text, "w");
   CHECK(out, "cannot write %s", text);
-  emit_c(&(ProgramPart){module, &backend_cpu, NULL}, options, out, NULL);
+  emit_c(&(ProgramPart){module, backend_cpu_with(library), NULL}, options, out, NULL);
   fclose(out);
-  p->compiler = shell_begin(command(arena, text, p->object, options->resource));
+  p->compiler = shell_begin(command(arena, text, p->object, options->resource, march));
   return p;
 }
 

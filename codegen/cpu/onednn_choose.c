@@ -1,7 +1,7 @@
 /* The fastest way to compute each class of convolution, measured with oneDNN 2.6.3 on AVX2 over all
  * shapes of ResNet-50 and of the CIFAR ResNets; codegen/README.md has the table. The classes are
  * wide on purpose: a rule that fits one shape only would be a guess for all others. */
-#include "codegen/cpu/library.h"
+#include "codegen/cpu/onednn.h"
 
 #include <stdbool.h>
 
@@ -46,7 +46,7 @@ static int32_t choose_chunk(const DnnOp *op) {
   return (int32_t)chunk;
 }
 
-void library_choose(DnnOp *op) {
+void onednn_choose(DnnOp *op) {
   bool padded = op->pad[0] || op->pad[1] || op->pad[2] || op->pad[3];
   if (op->kind == DNN_MATMUL)
     return;

@@ -1,10 +1,9 @@
 /* Convolutions and matrix products, as calls of libamprt_dnn: each is a DnnOp in the tables and has
  * no text of its own. */
-#include "codegen/cpu/library.h"
+#include "codegen/cpu/onednn.h"
 
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/library.h"
 #include "codegen/loop/bits.h"
-#include "codegen/text/prelude_text.h"
 #include "runtime/cpu/dnn_rt.h"
 
 #include <string.h>
@@ -65,19 +64,13 @@ static DnnOp dnn_op(const Kernel *kernel) {
     matmul_shape(node, &op);
   else
     conv_shape(node, &op);
-  library_choose(&op);
+  onednn_choose(&op);
   return op;
 }
 
-static bool is_pool(const Kernel *kernel) {
-  return op_info[kernel_main(kernel)->op].gen == GEN_POOL;
-}
-
-int64_t cpu_main_workspace(const Kernel *kernel) {
+static int64_t workspace(const Kernel *kernel) {
   static bool planned;
   char error[300];
-  if (is_pool(kernel))
-    return 0;
   if (!planned) {
     dnn_plan_for(PLANNED_THREADS);
     planned = true;
@@ -154,11 +147,7 @@ static void write_op(Emitter *emit, const char *name, const DnnOp *op, const Nod
                   {"BYTES", .number = workspace ? workspace[1] : 0}));
 }
 
-void cpu_emit_main(Emitter *emit, const Kernel *kernel, KernelCall *call) {
-  if (is_pool(kernel)) {
-    cpu_emit_loop(emit, kernel, call);
-    return;
-  }
+static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel_main(kernel);
   DnnOp op = dnn_op(kernel);
   const char *name =
@@ -170,13 +159,7 @@ void cpu_emit_main(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, op_info[node->op].name);
 }
 
-void cpu_emit_head(FILE *out) {
-  fputs("#include \"dnn_rt.h\"\n\n", out);
-  for (const char *const *line = cpu_prelude; *line; line++)
-    fputs(*line, out);
-}
-
-void cpu_emit_hooks(const Emitter *emit, FILE *out) {
+static void emit_hooks(const Emitter *emit, FILE *out) {
   Text tables = {emit->arena};
   for (int i = 0; i < emit->n_library; i++)
     text_format(&tables, "&%s,\n", emit->library[i]);
@@ -195,3 +178,13 @@ void cpu_emit_hooks(const Emitter *emit, FILE *out) {
             "\n",
             holes({"TABLES", text_get(&tables)}, {"N", .number = emit->n_library}));
 }
+
+const char *const cpu_onednn_linked[] = {"libamprt_dnn.a", "-fopenmp", "-ldnnl", NULL};
+
+const CpuLibrary cpu_onednn = {
+    .name = "onednn",
+    .workspace = workspace,
+    .emit_kernel = emit_kernel,
+    .include = "#include \"dnn_rt.h\"\n\n",
+    .emit_hooks = emit_hooks,
+};

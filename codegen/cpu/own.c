@@ -1,0 +1,125 @@
+/* Convolutions and matrix products as kernels of the program itself: calls of functions in
+ * text/cpu/conv.h and conv_grad.h. */
+#include "codegen/cpu/library.h"
+#include "codegen/cpu/own_plan.h"
+#include "codegen/loop/loop.h"
+#include "codegen/text/prelude_text.h"
+
+static int64_t workspace(const Kernel *kernel) {
+  CHECK(kernel->n_nodes == 1, "a library kernel takes one node, not %d", kernel->n_nodes);
+  return own_plan(kernel_main(kernel)).workspace;
+}
+
+static const char *window_text(Arena *arena, const AmpWindow *w) {
+  return arena_printf(arena, "{%lld, %lld, %lld, %lld, %lld}", (long long)w->in, (long long)w->out,
+                      (long long)w->taps, (long long)w->stride, (long long)w->pad);
+}
+
+typedef struct Operands { /* as C initialisers */
+  const char *a, *b, *out;
+} Operands;
+
+static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const Operands *at,
+                       int64_t base) {
+  file_fill(emit->tables, emit->arena,
+            "static const AmpConv $NAME = {\n"
+            "  .in = $IN, .filter = $FILTER, .out = $OUT,\n"
+            "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
+            "  .in_pixel = $PIXEL, .in_channel = $CHANNEL,\n"
+            "  .filter_out = $FOUT, .filter_tap = $FTAP, .filter_in = $FIN,\n"
+            "  .rows = $ROWS, .cols = $COLS, .packed = $PACKED,\n"
+            "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
+            "};\n",
+            holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
+                  {"HIGH", window_text(emit->arena, &a->high)},
+                  {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
+                  {"C", .number = a->c}, {"K", .number = a->k}, {"PIXEL", .number = a->in_pixel},
+                  {"CHANNEL", .number = a->in_channel}, {"FOUT", .number = a->filter_out},
+                  {"FTAP", .number = a->filter_tap}, {"FIN", .number = a->filter_in},
+                  {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
+                  {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
+                  {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward}));
+}
+
+static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, const Operands *at,
+                       int64_t base) {
+  file_fill(emit->tables, emit->arena,
+            "static const AmpConvGrad $NAME = {\n"
+            "  .x = $X, .dy = $DY, .out = $OUT,\n"
+            "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
+            "  .rows = $ROWS, .cols = $COLS, .slots = $SLOTS, .together = $TOGETHER,\n"
+            "  .sums = $SUMS, .sums_bytes = $SUMBYTES, .lane = $LANE, .lane_bytes = $BYTES,\n"
+            "};\n",
+            holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
+                  {"HIGH", window_text(emit->arena, &a->high)},
+                  {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
+                  {"C", .number = a->c}, {"K", .number = a->k}, {"ROWS", .number = a->rows},
+                  {"COLS", .number = a->cols}, {"SLOTS", .number = a->slots},
+                  {"TOGETHER", .number = a->together}, {"SUMS", .number = base + a->sums},
+                  {"SUMBYTES", .number = a->sums_bytes}, {"LANE", .number = base + a->lane},
+                  {"BYTES", .number = a->lane_bytes}));
+}
+
+static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
+  const Node *node = kernel_main(kernel);
+  const char *name = args_name(emit, kernel);
+  OwnPlan plan = own_plan(node);
+  AmpRef a = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_a", name));
+  AmpRef b = ref_read(emit, node->arg[1], arena_printf(emit->arena, "%s_b", name));
+  Operands at = {ref_text(emit->arena, a), ref_text(emit->arena, b),
+                 ref_text(emit->arena, ref_result(node->result[0]))};
+  if (plan.is_grad)
+    write_grad(emit, name, &plan.grad, &at, kernel_scratch(kernel));
+  else
+    write_conv(emit, name, &plan.conv, &at, kernel_scratch(kernel));
+  int64_t lane =
+      plan.is_grad ? (plan.grad.together ? 0 : plan.grad.lane_bytes) : plan.conv.lane_bytes;
+  emit->largest_lane = lane > emit->largest_lane ? lane : emit->largest_lane;
+  call->function = plan.is_grad ? "amp_conv_grad" : "amp_conv";
+  call->args = arena_printf(emit->arena, "&%s", name);
+  call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, op_info[node->op].name);
+}
+
+static void emit_hooks(const Emitter *emit, FILE *out) {
+  file_fill(out, emit->arena,
+            "void omp_set_num_threads(int);\n"
+            "void *aligned_alloc(size_t, size_t);\n"
+            "void free(void *);\n"
+            "\n"
+            "unsigned char *amp_more_lanes;\n"
+            "int64_t amp_more_lanes_each = $EACH;\n"
+            "\n"
+            "/* Makes room for the threads for which none was planned. */\n"
+            "static int amp_open(const AmprtRun *run, char *error, size_t error_size) {\n"
+            "  const int more = omp_get_max_threads() - AMP_TEAM;\n"
+            "  (void)run;\n"
+            "  if (more <= 0 || !amp_more_lanes_each)\n"
+            "    return 0;\n"
+            "  amp_more_lanes = aligned_alloc(64, (size_t)more * $EACH);\n"
+            "  if (!amp_more_lanes)\n"
+            "    snprintf(error, error_size, \"workspace of %d threads: out of memory\", more);\n"
+            "  return amp_more_lanes ? 0 : -1;\n"
+            "}\n"
+            "static void amp_close(void) {\n"
+            "  free(amp_more_lanes);\n"
+            "  amp_more_lanes = NULL;\n"
+            "}\n"
+            "static void amp_set_threads(int threads) {\n"
+            "  if (threads > 0)\n"
+            "    omp_set_num_threads(threads);\n"
+            "}\n"
+            "static int amp_threads(void) { return omp_get_max_threads(); }\n"
+            "static const char *amp_describe(void) { return \"own kernels\"; }\n"
+            "\n",
+            holes({"EACH", .number = emit->largest_lane}));
+}
+
+const char *const cpu_own_linked[] = {"-fopenmp", NULL};
+
+const CpuLibrary cpu_own = {
+    .name = "own",
+    .workspace = workspace,
+    .emit_kernel = emit_kernel,
+    .text = cpu_convolutions,
+    .emit_hooks = emit_hooks,
+};

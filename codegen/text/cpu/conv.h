@@ -1,0 +1,173 @@
+/* Convolutions, their data gradients, and matrix products: [copy of a tile of an image] ->
+ * [register tiles] -> [store]. Tiles are shared out to threads, and where there are few, groups of
+ * channels as well. */
+#ifndef AMP_CONV_H
+#define AMP_CONV_H
+
+#include "codegen/text/cpu/conv_tile.h"
+#include "codegen/text/cpu/reduce.h"
+
+/* One tile of the results of one image: rows x cols from (row, col) on, of the axes high and wide.
+ */
+typedef struct AmpConvPart {
+  const AmpConv *a;
+  AmpAxis high, wide;
+  int64_t image, row, col, rows, cols;
+  AmpTap *tap;
+  AmpTileCopy copy;
+  AmpConvTile tile;
+  void *out;
+} AmpConvPart;
+
+/* The place of a result of channel 0. */
+AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col) {
+  const int64_t h = p->high.out_first + (p->row + row) * p->high.out_step;
+  const int64_t w = p->wide.out_first + (p->col + col) * p->wide.out_step;
+  return ((p->image * p->a->high.out + h) * p->a->wide.out + w) * p->a->k;
+}
+
+/* Lists the taps. With `row` and `col` it leaves out those that read padding for that result. */
+AMP_FN void amp_list_taps(AmpConvPart *p, int trim, int64_t row, int64_t col) {
+  const AmpConv *a = p->a;
+  p->tile.taps = 0;
+  for (int64_t r = 0; r < p->high.taps; r++)
+    for (int64_t s = 0; s < p->wide.taps; s++) {
+      const int64_t h = (p->row + row) * p->high.step + r + p->high.origin;
+      const int64_t w = (p->col + col) * p->wide.step + s + p->wide.origin;
+      if (trim && (h < 0 || h >= a->high.in || w < 0 || w >= a->wide.in))
+        continue;
+      p->tap[p->tile.taps++] =
+          (AmpTap){amp_tap_at(&p->copy, 0, &p->high, r) + amp_tap_at(&p->copy, 1, &p->wide, s),
+                   (p->high.filter_first + r * p->high.filter_step) * a->wide.taps +
+                       p->wide.filter_first + s * p->wide.filter_step};
+    }
+}
+
+/* Computes one tile of registers and stores m channels of its results. `row` and `col` are of its
+ * first result, `far_row` and `far_col` of the first one of its later half. */
+AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const float *w, int64_t k,
+                           int m, const int64_t at[2], const int64_t far[2]) {
+  const float *x = p->copy.at + at[0] * p->copy.step[0] + at[1] * p->copy.step[1];
+  const int64_t y = amp_result_at(p, at[0], at[1]) + k;
+  const int64_t y_far = amp_result_at(p, far[0], far[1]) + k - y;
+  const int64_t y_step = p->a->k * p->wide.out_step, dtype = p->a->out.dtype;
+  const int n = row->pixels, near = n % 2 ? n : n / 2;
+  float buf[16 * AMP_OUTS];
+  p->tile.far = (far[0] - at[0]) * p->copy.step[0] + (far[1] - at[1]) * p->copy.step[1];
+  p->tile.y_step = y_step;
+  p->tile.y_far = y_far;
+  if (dtype == AMPRT_F32 && (m == AMP_OUTS || m == AMP_WIDE)) {
+    row->run(&p->tile, x, w, (float *)p->out + y);
+    return;
+  }
+  p->tile.y_step = AMP_OUTS;
+  p->tile.y_far = near * AMP_OUTS;
+  row->run(&p->tile, x, w, buf);
+  for (int i = 0; i < n; i++)
+    amp_write((int)dtype, p->out, i < near ? y + i * y_step : y + y_far + (i - near) * y_step, m,
+              buf + i * AMP_OUTS);
+}
+
+/* All results of one group of channels. */
+AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, int64_t k, int m) {
+  const AmpConvTileRow *two = amp_cut_rows(cut, p->cols);
+  int64_t i = 0;
+  for (; two && i + 2 <= p->rows; i += 2)
+    amp_conv_piece(p, two, w, k, m, (int64_t[]){i, 0}, (int64_t[]){i + 1, 0});
+  for (; i < p->rows; i++)
+    for (int64_t j = 0; j < p->cols;) {
+      const AmpConvTileRow *row = amp_cut_next(cut, p->cols - j);
+      amp_conv_piece(p, row, w, k, m, (int64_t[]){i, j}, (int64_t[]){i, j + row->pixels / 2});
+      j += row->pixels;
+    }
+}
+
+/* The same, one by one and without a product of padding: in a filter with Inf or NaN those would
+ * not be zero. */
+AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const float *w, int64_t k,
+                           int m) {
+  for (int64_t i = 0; i < p->rows; i++)
+    for (int64_t j = 0; j < p->cols; j++) {
+      amp_list_taps(p, 1, i, j);
+      amp_conv_piece(p, one, w, k, m, (int64_t[]){i, j}, (int64_t[]){i, j});
+    }
+}
+
+/* Groups first..last-1 of one tile. */
+AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, int64_t first, int64_t last,
+                          int bad) {
+  const AmpConv *a = p->a;
+  const AmpSource source = {amp_at(run, &a->in), a->high.in,    a->wide.in, a->c,
+                            a->in_pixel,         a->in_channel, a->in.dtype};
+  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
+  const int64_t list = (amp_filter_taps(a) * (int64_t)sizeof(AmpTap) + 63) / 64 * 64;
+  const AmpCut wide = amp_cut(amp_conv_tiles), thin = amp_cut(amp_conv_thin_tiles);
+  p->tap = (AmpTap *)(void *)lane;
+  p->out = amp_at(run, &a->out);
+  p->copy = amp_tile_copy((float *)(void *)(lane + list), &p->high, &p->wide, p->rows, p->cols);
+  p->tile = (AmpConvTile){
+      .tap = p->tap, .filter_taps = amp_filter_taps(a), .channels = a->c, .block = p->copy.block};
+  amp_list_taps(p, 0, 0, 0);
+  if (p->tile.taps)
+    amp_copy_tile(&source, &p->copy, &p->high, &p->wide, p->image, p->row, p->col);
+  for (int64_t g = first; g < last; g++) {
+    const int64_t k = g * AMP_OUTS, left = a->k - k;
+    const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
+    const AmpCut *cut = m <= AMP_WIDE ? &thin : &wide;
+    const float *w = (const float *)(void *)(run->arena + a->packed) + amp_filter_at(a, g, 0);
+    if (!bad)
+      amp_conv_group(p, cut, w, k, m);
+    else
+      amp_conv_exact(p, amp_cut_next(cut, 1), w, k, m);
+  }
+}
+
+AMP_INLINE int64_t amp_pieces(int64_t n, int64_t each) {
+  return (n + each - 1) / each;
+}
+AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* All results whose taps are those of two axes. */
+AMP_FN void amp_conv_phase(const AmprtRun *run, const AmpConv *a, AmpAxis high, AmpAxis wide,
+                           int bad) {
+  const int64_t down = amp_pieces(high.outs, a->rows), across = amp_pieces(wide.outs, a->cols);
+  const int64_t tiles = a->n * down * across, groups = amp_pieces(a->k, AMP_OUTS);
+  const int64_t want = amp_pieces(4 * (int64_t)omp_get_max_threads(), tiles);
+  const int64_t parts = amp_least(want, groups), chunks = tiles * parts;
+#pragma omp parallel for schedule(dynamic) if (chunks > 1)
+  for (int64_t chunk = 0; chunk < chunks; chunk++) {
+    const int64_t tile = chunk / parts, part = chunk % parts;
+    AmpConvPart p = {.a = a,
+                     .high = high,
+                     .wide = wide,
+                     .image = tile / across / down,
+                     .row = tile / across % down * a->rows,
+                     .col = tile % across * a->cols};
+    p.rows = amp_least(a->rows, high.outs - p.row);
+    p.cols = amp_least(a->cols, wide.outs - p.col);
+    amp_conv_part(run, &p, part * groups / parts, (part + 1) * groups / parts, bad);
+  }
+}
+
+/* Does a window of the convolution reach beyond the image? */
+AMP_INLINE int amp_leaves(const AmpWindow *w, int backward) {
+  const int64_t image = backward ? w->out : w->in, windows = backward ? w->in : w->out;
+  return w->taps > 1 || w->pad || (windows - 1) * w->stride + w->taps > image;
+}
+
+AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
+  const AmpConv *a = (const AmpConv *)args;
+  const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
+  const int bad = amp_pack_filter(run, a) && leaves;
+  if (!a->backward) {
+    amp_conv_phase(run, a, amp_axis_forward(&a->high), amp_axis_forward(&a->wide), bad);
+    return;
+  }
+  for (int64_t f = 0; f < amp_least(a->high.stride, a->high.out); f++)
+    for (int64_t g = 0; g < amp_least(a->wide.stride, a->wide.out); g++)
+      amp_conv_phase(run, a, amp_axis_backward(&a->high, f), amp_axis_backward(&a->wide, g), bad);
+}
+
+#endif

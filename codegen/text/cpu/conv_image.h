@@ -1,0 +1,177 @@
+/* What the kernels of convolutions read: a tile of an image, copied to memory of the thread. The
+ * copy is f32, in blocks of 16 channels, with zeros for the padding. Where a window moves by more
+ * than one element, rows and columns are sorted by their remainder, so that neighbours among the
+ * results always read neighbours in the copy. */
+#ifndef AMP_CONV_IMAGE_H
+#define AMP_CONV_IMAGE_H
+
+#include "codegen/text/cpu/conv_args.h"
+#include "codegen/text/cpu/lanes.h"
+
+int omp_get_thread_num(void);
+int omp_get_max_threads(void);
+
+/* Memory of the threads for which none was planned, as large as the largest lane; made by
+ * amp_open. */
+extern unsigned char *amp_more_lanes;
+extern int64_t amp_more_lanes_each;
+
+AMP_INLINE unsigned char *amp_lane(const AmprtRun *run, int64_t lane, int64_t bytes) {
+  int64_t t = omp_get_thread_num();
+  return t < AMP_TEAM ? run->arena + lane + t * bytes
+                      : amp_more_lanes + (t - AMP_TEAM) * amp_more_lanes_each;
+}
+
+/* ---- windows ---- */
+
+/* One axis of the results with equal taps: all of them or, in a data gradient, those whose position
+ * has the same remainder. Tap t of result i reads element i * step + t + origin. */
+typedef struct AmpAxis {
+  int64_t outs, out_first, out_step; /* result i lies at out_first + i * out_step */
+  int64_t taps, step, origin;
+  int64_t filter_first, filter_step; /* tap t is this row of the filter: first + t * step */
+} AmpAxis;
+
+AMP_INLINE AmpAxis amp_axis_forward(const AmpWindow *w) {
+  return (AmpAxis){w->out, 0, 1, w->taps, w->stride, -w->pad, 0, 1};
+}
+
+/* Result h of a data gradient is a sum over the rows r of the filter for which h + pad - r is a
+ * multiple of the stride. */
+AMP_INLINE AmpAxis amp_axis_backward(const AmpWindow *w, int64_t phase) {
+  const int64_t s = w->stride, first = (phase + w->pad) % s;
+  AmpAxis a = {(w->out - phase + s - 1) / s, phase, s, 0, 1, 0, 0, -s};
+  if (first < w->taps)
+    a.taps = (w->taps - first - 1) / s + 1;
+  a.origin = (phase + w->pad - first) / s - a.taps + 1;
+  a.filter_first = first + s * (a.taps - 1);
+  return a;
+}
+
+/* How many remainders there are, and how many elements of each `n` neighbouring results read. */
+AMP_INLINE int64_t amp_phases(const AmpAxis *a) {
+  return a->taps < a->step ? a->taps : a->step;
+}
+AMP_INLINE int64_t amp_reach(const AmpAxis *a, int64_t n) {
+  return a->taps ? n + (a->taps - 1) / a->step : 0;
+}
+
+/* ---- the copy ---- */
+
+typedef struct AmpSource { /* images to copy from */
+  const void *data;
+  int64_t h, w, c, pixel, channel; /* elements from pixel to pixel, from channel to channel */
+  int32_t dtype;
+} AmpSource;
+
+/* A copy of what results first..first+n of both axes read; in floats. */
+typedef struct AmpTileCopy {
+  float *at;
+  int64_t phase[2], step[2], block; /* from remainder to remainder, neighbour to neighbour: of rows,
+                                       of columns */
+  int64_t n[2];                     /* neighbours of a remainder */
+} AmpTileCopy;
+
+AMP_INLINE AmpTileCopy amp_tile_copy(float *at, const AmpAxis *high, const AmpAxis *wide,
+                                     int64_t rows, int64_t cols) {
+  AmpTileCopy t = {.at = at};
+  t.n[0] = amp_reach(high, rows);
+  t.n[1] = amp_reach(wide, cols);
+  t.step[1] = AMP_BLOCK;
+  t.phase[1] = t.n[1] * t.step[1];
+  t.step[0] = amp_phases(wide) * t.phase[1];
+  t.phase[0] = t.n[0] * t.step[0];
+  t.block = amp_phases(high) * t.phase[0];
+  return t;
+}
+
+/* Where tap t of the tile's first result is read. */
+AMP_INLINE int64_t amp_tap_at(const AmpTileCopy *copy, int axis, const AmpAxis *a, int64_t t) {
+  return t % a->step * copy->phase[axis] + t / a->step * copy->step[axis];
+}
+
+/* n pixels of `channels` channels, the first at element `from`, each `step` after the one before.
+ * The rest of the block becomes zeros. */
+AMP_INLINE void amp_copy_pixels(int dtype, const AmpSource *s, float *to, int64_t from, int64_t n,
+                                int64_t step, int channels) {
+  for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
+    AmpF8 v[2];
+    amp_read8(dtype, s->data, from, channels, &v[0]);
+    amp_read8(dtype, s->data, channels > 8 ? from + 8 : from, channels > 8 ? channels - 8 : 0,
+              &v[1]);
+    __builtin_memcpy(to, v, sizeof v);
+  }
+}
+
+/* The same where neighbours lie side by side and channels do not. */
+AMP_FN void amp_copy_turned(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
+                            int channels) {
+  float buf[AMP_BUFFER];
+  for (int64_t i = 0; i < n; i += AMP_WIDTH) {
+    const int m = n - i < AMP_WIDTH ? (int)(n - i) : AMP_WIDTH;
+    for (int c = 0; c < AMP_BLOCK; c++) {
+      const float *v = buf;
+      if (c < channels && step == 1)
+        v = amp_read(s->dtype, s->data, from + i + c * s->channel, m, buf);
+      else
+        for (int j = 0; j < m; j++)
+          buf[j] = 0;
+      for (int j = 0; j < m && c < channels && step != 1; j++)
+        buf[j] = *amp_read(s->dtype, s->data, from + (i + j) * step + c * s->channel, 1, buf + j);
+      for (int j = 0; j < m; j++)
+        to[(i + j) * AMP_BLOCK + c] = v[j];
+    }
+  }
+}
+
+AMP_FN void amp_copy_run(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
+                         int channels) {
+  if (s->channel != 1)
+    amp_copy_turned(s, to, from, n, step, channels);
+  else if (s->dtype == AMPRT_F32 && channels == AMP_BLOCK)
+    amp_copy_pixels(AMPRT_F32, s, to, from, n, step, AMP_BLOCK);
+  else if (s->dtype == AMPRT_F16 && channels == AMP_BLOCK)
+    amp_copy_pixels(AMPRT_F16, s, to, from, n, step, AMP_BLOCK);
+  else if (s->dtype == AMPRT_BF16 && channels == AMP_BLOCK)
+    amp_copy_pixels(AMPRT_BF16, s, to, from, n, step, AMP_BLOCK);
+  else
+    amp_copy_pixels(s->dtype, s, to, from, n, step, channels);
+}
+
+AMP_INLINE void amp_zero(float *to, int64_t n) {
+  __builtin_memset(to, 0, (size_t)n * sizeof *to);
+}
+
+/* One row of a block: the columns from `column` on, `stride` apart, as many as the copy has. */
+AMP_FN void amp_copy_row(const AmpSource *s, float *to, int64_t row, int64_t column, int64_t stride,
+                         int64_t n, int64_t channel) {
+  int64_t first = column < 0 ? (-column + stride - 1) / stride : 0;
+  int64_t last = column < s->w ? (s->w - column + stride - 1) / stride : 0;
+  first = first < n ? first : n;
+  last = last < first ? first : last < n ? last : n;
+  const int64_t left = s->c - channel, from = row + (column + first * stride) * s->pixel;
+  amp_zero(to, first * AMP_BLOCK);
+  amp_copy_run(s, to + first * AMP_BLOCK, from + channel * s->channel, last - first,
+               stride * s->pixel, left < AMP_BLOCK ? (int)left : AMP_BLOCK);
+  amp_zero(to + last * AMP_BLOCK, (n - last) * AMP_BLOCK);
+}
+
+/* Copies what the results from (row, column) on read of one image. */
+AMP_FN void amp_copy_tile(const AmpSource *s, const AmpTileCopy *t, const AmpAxis *high,
+                          const AmpAxis *wide, int64_t image, int64_t row, int64_t column) {
+  const int64_t phases[2] = {amp_phases(high), amp_phases(wide)};
+  for (int64_t i = 0; i < phases[0] * t->n[0]; i++) {
+    const int64_t f = i % phases[0], m = i / phases[0];
+    const int64_t h = (row + m) * high->step + f + high->origin;
+    float *to = t->at + f * t->phase[0] + m * t->step[0];
+    for (int64_t c = 0; c * AMP_BLOCK < s->c; c++, to += t->block)
+      for (int64_t g = 0; g < phases[1]; g++)
+        if (h < 0 || h >= s->h)
+          amp_zero(to + g * t->phase[1], t->phase[1]);
+        else
+          amp_copy_row(s, to + g * t->phase[1], (image * s->h + h) * s->w * s->pixel,
+                       column * wide->step + g + wide->origin, wide->step, t->n[1], c * AMP_BLOCK);
+  }
+}
+
+#endif

@@ -1,0 +1,131 @@
+/* The register tile of convolutions, their data gradients and matrix products: some neighbouring
+ * results times the channels of a group, all in registers while the channels that are read and the
+ * taps of the window pass by. Each result is one sum in f32, in the order block, tap, channel,
+ * whatever tile computes it. */
+#ifndef AMP_CONV_TILE_H
+#define AMP_CONV_TILE_H
+
+#include "codegen/text/cpu/conv_filter.h"
+
+typedef struct AmpTap { /* of the window: where it reads, and its number in the filter */
+  int64_t x, filter;
+} AmpTap;
+
+/* What tiles have in common. The later half of an even tile may lie elsewhere than behind the
+ * earlier one, as in the next row: `far` is from the one's first result to the other's. */
+typedef struct AmpConvTile {
+  const AmpTap *tap;
+  int64_t taps, filter_taps; /* used here; of the whole filter */
+  int64_t channels;          /* that are read */
+  int64_t block, far;        /* in the copy of the image */
+  int64_t y_step, y_far;     /* in the result */
+} AmpConvTile;
+
+AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
+                              const float *restrict w, float *restrict y, const int pixels,
+                              const int vectors) {
+  AmpV sum[16][2], b[2];
+  const int near = pixels % 2 ? pixels : pixels / 2;
+  AMP_UNROLL(16)
+  for (int p = 0; p < pixels; p++)
+    AMP_UNROLL(2)
+  for (int v = 0; v < vectors; v++)
+    sum[p][v] = amp_v_all(0);
+  for (int64_t left = a->channels; left > 0; left -= AMP_BLOCK) {
+    const int64_t n = left < AMP_BLOCK ? left : AMP_BLOCK;
+    for (int64_t t = 0; t < a->taps; t++) {
+      const float *near_x = x + a->tap[t].x, *far_x = near_x + a->far;
+      const float *from = w + a->tap[t].filter * n * AMP_OUTS;
+      AMP_UNROLL_TWICE
+      for (int64_t i = 0; i < n; i++, from += AMP_OUTS) {
+        AMP_UNROLL(2)
+        for (int v = 0; v < vectors; v++)
+          b[v] = amp_v_load(from + v * AMP_WIDE);
+        AMP_UNROLL(16)
+        for (int p = 0; p < pixels; p++) {
+          const AmpV q =
+              amp_v_all(p < near ? near_x[p * AMP_BLOCK + i] : far_x[(p - near) * AMP_BLOCK + i]);
+          AMP_UNROLL(2)
+          for (int v = 0; v < vectors; v++)
+            sum[p][v] = amp_v_fma(q, b[v], sum[p][v]);
+        }
+      }
+    }
+    x += a->block;
+    w += a->filter_taps * AMP_BLOCK * AMP_OUTS;
+  }
+  AMP_UNROLL(16)
+  for (int p = 0; p < pixels; p++) {
+    float *to = p < near ? y + p * a->y_step : y + a->y_far + (p - near) * a->y_step;
+    AMP_UNROLL(2)
+    for (int v = 0; v < vectors; v++)
+      amp_v_store(to + v * AMP_WIDE, sum[p][v]);
+  }
+}
+
+/* The tiles that fit the registers, the largest first: how many results, and vectors of channels.
+ * GCC keeps 14 x 2 in the 32 registers of AVX-512 and clang does not. */
+#if defined __AVX512F__ && !defined __clang__
+#define AMP_CONV_TILES(T) T(14, 2) T(8, 2) T(7, 2) T(4, 2) T(2, 2) T(1, 2)
+#elif defined __AVX512F__
+#define AMP_CONV_TILES(T) T(8, 2) T(7, 2) T(4, 2) T(2, 2) T(1, 2)
+#else
+#define AMP_CONV_TILES(T) T(6, 2) T(4, 2) T(2, 2) T(1, 2)
+#endif
+/* The same for a group of which only the first vector is used. */
+#define AMP_CONV_THIN_TILES(T) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
+
+typedef void AmpConvTileFn(const AmpConvTile *a, const float *x, const float *w, float *y);
+typedef struct AmpConvTileRow {
+  int pixels;
+  AmpConvTileFn *run;
+} AmpConvTileRow;
+
+#define AMP_CONV_TILE(p, v)                                                                        \
+  AMP_FN void amp_conv_tile_##p##x##v(const AmpConvTile *a, const float *x, const float *w,        \
+                                      float *y) {                                                  \
+    amp_conv_tile(a, x, w, y, p, v);                                                               \
+  }
+#define AMP_CONV_TILE_ROW(p, v) {p, amp_conv_tile_##p##x##v},
+
+AMP_CONV_TILES(AMP_CONV_TILE)
+AMP_CONV_THIN_TILES(AMP_CONV_TILE)
+static const AmpConvTileRow amp_conv_tiles[] = {AMP_CONV_TILES(AMP_CONV_TILE_ROW){0, 0}};
+static const AmpConvTileRow amp_conv_thin_tiles[] = {AMP_CONV_THIN_TILES(AMP_CONV_TILE_ROW){0, 0}};
+
+/* How a run of results is cut into tiles. Short ones take as long as four results. */
+enum { AMP_CUT_MOST = 32 };
+typedef struct AmpCut {
+  const AmpConvTileRow *row;      /* all tiles */
+  uint8_t next[AMP_CUT_MOST + 1]; /* by the length of what is left: which tile comes next */
+} AmpCut;
+
+AMP_FN AmpCut amp_cut(const AmpConvTileRow *row) {
+  AmpCut cut = {.row = row, .next = {0}};
+  int cost[AMP_CUT_MOST + 1] = {0};
+  for (int n = 1; n <= AMP_CUT_MOST; n++) {
+    cost[n] = 1 << 20;
+    for (int i = 0; row[i].run; i++) {
+      const int p = row[i].pixels, c = p > n ? 1 << 20 : 4 * (p < 4 ? 4 : p) + 1 + cost[n - p];
+      if (c < cost[n]) {
+        cost[n] = c;
+        cut.next[n] = (uint8_t)i;
+      }
+    }
+  }
+  return cut;
+}
+
+AMP_INLINE const AmpConvTileRow *amp_cut_next(const AmpCut *cut, int64_t left) {
+  return &cut->row[left > AMP_CUT_MOST ? 0 : cut->next[left]];
+}
+
+/* The tile that computes two rows of n results at once, or NULL. */
+AMP_INLINE const AmpConvTileRow *amp_cut_rows(const AmpCut *cut, int64_t n) {
+  for (const AmpConvTileRow *row = cut->row; row->run; row++)
+    if (row->pixels == 2 * n)
+      return row;
+  return NULL;
+}
+
+#endif

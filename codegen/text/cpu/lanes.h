@@ -1,0 +1,66 @@
+/* The widest vector of floats that the CPU of this text has, and what the kernels of convolutions
+ * do with it. A product and the sum it is added to are rounded once where the CPU can do that,
+ * which all with AVX2 can: their sums have the same bits at every width. */
+#ifndef AMP_LANES_H
+#define AMP_LANES_H
+
+#include "codegen/text/cpu/prelude.h"
+
+#if defined __AVX512F__
+enum { AMP_WIDE = 16 }; /* floats of a vector */
+typedef float AmpV __attribute__((vector_size(64)));
+typedef float AmpVLoose __attribute__((vector_size(64), aligned(4), may_alias));
+#elif defined __AVX__
+enum { AMP_WIDE = 8 };
+typedef float AmpV __attribute__((vector_size(32)));
+typedef float AmpVLoose __attribute__((vector_size(32), aligned(4), may_alias));
+#else
+enum { AMP_WIDE = 4 };
+typedef float AmpV __attribute__((vector_size(16)));
+typedef float AmpVLoose __attribute__((vector_size(16), aligned(4), may_alias));
+#endif
+
+/* For loops over the vectors of a register tile: all n iterations are written out, so that each
+ * element of an array of vectors becomes a register. */
+#ifdef __clang__
+#define AMP_UNROLL(n)    _Pragma("clang loop unroll(full)")
+#define AMP_UNROLL_TWICE _Pragma("clang loop unroll_count(2)")
+#else
+#define AMP_UNROLL(n)    _Pragma(AMP_STR(GCC unroll n))
+#define AMP_UNROLL_TWICE _Pragma("GCC unroll 2")
+#endif
+
+AMP_INLINE AmpV amp_v_load(const float *from) {
+  return *(const AmpVLoose *)from;
+}
+AMP_INLINE void amp_v_store(float *to, AmpV v) {
+  *(AmpVLoose *)to = v;
+}
+
+/* x in every element */
+AMP_INLINE AmpV amp_v_all(float x) {
+#if defined __AVX512F__
+  return (AmpV){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#elif defined __AVX__
+  return (AmpV){x, x, x, x, x, x, x, x};
+#else
+  return (AmpV){x, x, x, x};
+#endif
+}
+
+/* a * b + c */
+AMP_INLINE AmpV amp_v_fma(AmpV a, AmpV b, AmpV c) {
+#if defined __AVX512F__
+  return __builtin_ia32_vfmaddps512_mask(a, b, c, (unsigned short)-1, 4);
+#elif defined __FMA__ && defined __AVX__
+  return __builtin_ia32_vfmaddps256(a, b, c);
+#elif defined __FP_FAST_FMAF
+  for (int i = 0; i < AMP_WIDE; i++)
+    c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
+#else
+  return a * b + c;
+#endif
+}
+
+#endif

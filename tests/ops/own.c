@@ -1,0 +1,115 @@
+/* The CPU's own kernels (--cpu-library=own): every row of cases.def with a convolution or a matrix
+ * product, at every dtype, against the evaluator; in f32 for every instruction set that this CPU
+ * has. All numbers of threads and both widths of vectors must give the same bits. */
+#include "tests/ops/program.h"
+#include "tests/ops/rows.h"
+
+#include <math.h>
+
+static const DType dtypes[] = {DT_F32, DT_F16, DT_BF16};
+static const int threads[] = {1, 2, 3, 5};
+/* The last one has neither vectors of eight floats nor a product and sum in one rounding. */
+static const struct {
+  const char *march;
+  bool is_here, same; /* has this CPU got it; has it the bits of the first one */
+} level[] = {{"x86-64-v3", true, true}, {"x86-64-v4", false, true}, {"x86-64", true, false}};
+enum {
+  N_DTYPES = sizeof dtypes / sizeof *dtypes,
+  N_THREADS = sizeof threads / sizeof *threads,
+  N_LEVELS = sizeof level / sizeof *level
+};
+
+/* Batch normalisations as well, as graph 0 of a RowSet must not be empty. */
+static bool takes(const Case *row) {
+  GenClass gen = op_info[row->op].gen;
+  return gen == GEN_CONV || gen == GEN_MATMUL || row->op == OP_BATCH_NORM;
+}
+
+static bool level_is_here(int l) {
+  __builtin_cpu_init();
+  bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+              __builtin_cpu_supports("avx512cd");
+  return level[l].is_here || wide;
+}
+
+/* Only f32 runs at every level, as 16-bit floats are converted before and after the sums: f16 runs
+ * at the widest level, bf16 at the first. */
+static bool is_wanted(int l, DType dtype) {
+  bool wide = level_is_here(1);
+  return level_is_here(l) && (dtype == DT_F32 || l == (dtype == DT_F16 && wide));
+}
+
+static bool same_bits(double a, double b) {
+  return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b);
+}
+
+static int check_same(const RowSet *rows, EvalEnv *a, EvalEnv *b, const char *march,
+                      int n_threads) {
+  int failed = 0;
+  for (int i = 0; i < a->n; i++) {
+    const EvalTensor *x = &a->tensor[i], *y = eval_env_get(b, a->name[i]);
+    int64_t at = 0, n = type_count(x->type);
+    while (at < n && same_bits(x->v[at], y->v[at]))
+      at++;
+    if (at == n)
+      continue;
+    printf("FAIL %s: %s[%lld] is %.9g, but %.9g for %s with %d threads\n",
+           row_name(rows, a->name[i]), a->name[i], (long long)at, x->v[at], y->v[at], march,
+           n_threads);
+    failed++;
+  }
+  return failed;
+}
+
+/* All graphs of one program; `first` is what the first level gave, by graph, or is to be set. */
+static int check_program(const RowSet *rows, Program *program, int l, EvalEnv *first[ROW_GRAPHS]) {
+  int failed = 0;
+  for (int g = 0; g < ROW_GRAPHS; g++) {
+    EvalEnv *one = NULL;
+    for (int t = 0; t < N_THREADS; t++) {
+      EvalEnv *got = rows_fill(rows->arena, rows->plain->graph[g]);
+      failed += program_run(program, g, threads[t], got) != 0;
+      if (one)
+        failed += check_same(rows, one, got, level[l].march, threads[t]);
+      one = one ? one : got;
+    }
+    if (first[g] && level[l].same)
+      failed += check_same(rows, first[g], one, level[l].march, threads[0]);
+    first[g] = first[g] ? first[g] : one;
+    failed += rows_compare(rows, one, g);
+  }
+  return failed;
+}
+
+int main(int argc, char **argv) {
+  CHECK(argc == 3, "usage: own RESOURCE_FOLDER WORK_FOLDER");
+  RowSet rows[N_DTYPES];
+  Program *program[N_DTYPES][N_LEVELS] = {0};
+  int failed = 0, n = 0;
+  for (int d = 0; d < N_DTYPES; d++) {
+    rows[d] = rows_plan(dtypes[d], &target_cpu_own, takes);
+    CodegenOptions options = {.compile = &rows[d].options, .resource = argv[1]};
+    program_spread(rows[d].planned);
+    for (int l = 0; l < N_LEVELS; l++)
+      if (is_wanted(l, dtypes[d]))
+        program[d][l] = program_begin_with(
+            rows[d].arena, rows[d].planned, &options, argv[2],
+            arena_printf(rows[d].arena, "own_%s_%s", dtype_info[dtypes[d]].name, level[l].march),
+            "own", level[l].march);
+  }
+  for (int d = 0; d < N_DTYPES; d++) {
+    EvalEnv *first[ROW_GRAPHS] = {0};
+    for (int l = 0; l < N_LEVELS; l++)
+      if (program[d][l]) {
+        program_finish(program[d][l]);
+        failed += check_program(&rows[d], program[d][l], l, first);
+        n += rows_count(&rows[d]);
+      }
+    arena_free(rows[d].arena);
+  }
+  if (!level_is_here(1))
+    printf("this CPU lacks %s\n", level[1].march);
+  printf("%d rows, dtypes and instruction sets, %d failures\n", n, failed);
+  return failed != 0;
+}

@@ -2,10 +2,10 @@
 #ifndef AMPCC_CODEGEN_TEXT_PRELUDE_TEXT_H
 #define AMPCC_CODEGEN_TEXT_PRELUDE_TEXT_H
 
-extern const char *const args_text[];    /* loop/args.h, for the host tables of a CUDA part */
-extern const char *const cpu_prelude[];  /* args.h and what CPU kernels use */
+extern const char *const args_text[];        /* loop/args.h, for the host tables of a CUDA part */
+extern const char *const cpu_prelude[];      /* args.h and what CPU kernels use */
 extern const char *const cpu_convolutions[]; /* what the CPU's own convolutions are */
-extern const char *const cuda_prelude[]; /* args.h and what CUDA kernels use */
+extern const char *const cuda_prelude[];     /* args.h and what CUDA kernels use */
 
 /* Texts with holes (codegen/loop/text.h): the choice of an instruction set, and loops. */
 extern const char *const cpu_fits[];

@@ -107,8 +107,8 @@ static bool read_levels(Options *options) {
   return true;
 }
 
-/* --cpu-library, and --cpu: a name that is known to have AVX2. The C compiler would refuse another name too, but only
- * after the whole compilation. */
+/* --cpu-library, and --cpu: a name that is known to have AVX2. The C compiler would refuse another
+ * name too, but only after the whole compilation. */
 static bool read_cpu(Arena *arena, const Options *options) {
   const char *name = options->text[OPT_cpu];
   int library;

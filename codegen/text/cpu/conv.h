@@ -5,7 +5,6 @@
 #define AMP_CONV_H
 
 #include "codegen/text/cpu/conv_tile.h"
-#include "codegen/text/cpu/reduce.h"
 
 /* One tile of the results of one image: rows x cols from (row, col) on, of the axes high and wide.
  */

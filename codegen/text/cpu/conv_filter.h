@@ -5,6 +5,7 @@
 #define AMP_CONV_FILTER_H
 
 #include "codegen/text/cpu/conv_image.h"
+#include "codegen/text/cpu/reduce.h"
 
 enum { AMP_OUTS = 2 * AMP_WIDE };
 

@@ -1,0 +1,232 @@
+/* GFLOP/s of the convolutions of ResNet-50 and of the CIFAR ResNet-20, forward, data gradient and
+ * filter's gradient: our own kernels against oneDNN as ampcc calls it, run in turn.
+ *
+ *     cpu_layers [THREADS [BATCH [ROUNDS [LAYER]]]]
+ *
+ * One thread is timed by its processor time, which other work of the machine does not count to;
+ * more threads by the clock. */
+#include "codegen/cpu/onednn.h"
+#include "codegen/cpu/own_plan.h"
+#include "codegen/text/cpu/conv_grad.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+unsigned char *amp_more_lanes; /* no more than AMP_TEAM threads */
+int64_t amp_more_lanes_each;
+
+typedef struct Layer {
+  int64_t c, k, h, r, stride; /* h: height and width of x */
+  int cifar;
+} Layer;
+
+static const Layer layers[] = {
+    {3, 64, 224, 7, 2, 0},    {64, 64, 56, 1, 1, 0},    {64, 64, 56, 3, 1, 0},
+    {64, 256, 56, 1, 1, 0},   {256, 64, 56, 1, 1, 0},   {256, 128, 56, 1, 1, 0},
+    {128, 128, 56, 3, 2, 0},  {128, 512, 28, 1, 1, 0},  {256, 512, 56, 1, 2, 0},
+    {512, 128, 28, 1, 1, 0},  {128, 128, 28, 3, 1, 0},  {512, 256, 28, 1, 1, 0},
+    {256, 256, 28, 3, 2, 0},  {256, 1024, 14, 1, 1, 0}, {512, 1024, 28, 1, 2, 0},
+    {1024, 256, 14, 1, 1, 0}, {256, 256, 14, 3, 1, 0},  {1024, 512, 14, 1, 1, 0},
+    {512, 512, 14, 3, 2, 0},  {512, 2048, 7, 1, 1, 0},  {1024, 2048, 14, 1, 2, 0},
+    {2048, 512, 7, 1, 1, 0},  {512, 512, 7, 3, 1, 0},   {3, 16, 32, 3, 1, 1},
+    {16, 16, 32, 3, 1, 1},    {16, 32, 32, 3, 2, 1},    {32, 32, 16, 3, 1, 1},
+    {32, 64, 16, 3, 2, 1},    {64, 64, 8, 3, 1, 1},
+};
+enum { N_LAYERS = sizeof layers / sizeof *layers, MAX_ROUNDS = 101 };
+
+static int threads = 1;
+
+static double seconds(void) {
+  struct timespec t;
+  clock_gettime(threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One op in both forms, each with operands and workspace in an arena of its own. */
+typedef struct Contest {
+  OwnPlan own;
+  DnnOp dnn;
+  AmprtRun own_run, dnn_run;
+  uint64_t out; /* offset of the result in both arenas */
+  int64_t out_count;
+} Contest;
+
+static unsigned char *arena(int64_t operands, int64_t workspace) {
+  int64_t bytes = (operands + workspace + 4095) / 4096 * 4096;
+  unsigned char *p = aligned_alloc(4096, (size_t)bytes);
+  CHECK(p, "out of memory");
+  float *x = (float *)(void *)p;
+  uint64_t seed = 1;
+  for (int64_t i = 0; i < bytes / 4; i++) {
+    seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+    x[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
+  }
+  return p;
+}
+
+/* A node with the operands and results of a convolution, as own_plan reads it. */
+static Node *make_node(Arena *memory, DnnKind kind, int64_t dim[3][4], const DnnOp *op) {
+  static const OpKind of[] = {OP_CONV2D, OP_CONV2D_DGRAD, OP_CONV2D_WGRAD};
+  static const char *const names[] = {"conv2d", "conv2d_dgrad", "conv2d_wgrad"};
+  static const int order[][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}};
+  char text[600], type[3][80];
+  for (int i = 0; i < 3; i++) {
+    const int64_t *d = dim[order[kind][i]];
+    snprintf(type[i], sizeof type[i], "%lld,%lld,%lld,%lld", (long long)d[0], (long long)d[1],
+             (long long)d[2], (long long)d[3]);
+  }
+  snprintf(text, sizeof text,
+           "graph @g stage lowered {\n %%a = input {name=\"a\"} : f32[%s]\n"
+           " %%b = input {name=\"b\"} : f32[%s]\n"
+           " %%y = %s %%a, %%b {stride=[%d,%d], pad=[%d,%d,%d,%d]%s%s%s} : f32[%s]\n"
+           " output %%y {name=\"y\"}\n}\n",
+           type[0], type[1], names[kind], (int)op->stride[0], (int)op->stride[1], (int)op->pad[0],
+           (int)op->pad[1], (int)op->pad[2], (int)op->pad[3], kind == DNN_CONV ? "" : ", shape=[",
+           kind == DNN_CONV ? "" : type[2], kind == DNN_CONV ? "" : "]", type[2]);
+  Diag diag = {.out = stderr, .source = text};
+  Module *module = module_parse(memory, "layer", text, &diag);
+  CHECK(module, "the layer does not parse");
+  for (int i = 0; i < module->graph[0]->n_nodes; i++)
+    if (module->graph[0]->node[i]->op == of[kind])
+      return module->graph[0]->node[i];
+  BUG("no op");
+}
+
+static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind, int64_t n) {
+  char error[300];
+  int64_t pad = l->r / 2, ho = (l->h + 2 * pad - l->r) / l->stride + 1;
+  int64_t dim[3][4] = {{n, l->h, l->h, l->c}, {l->k, l->r, l->r, l->c}, {n, ho, ho, l->k}};
+  int64_t at[4] = {0};
+  for (int i = 0; i < 3; i++)
+    at[i + 1] = (at[i] + dim[i][0] * dim[i][1] * dim[i][2] * dim[i][3] * 4 + 4095) / 4096 * 4096;
+  const int order[][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}};
+  const int *o = order[kind];
+  *c = (Contest){.dnn = {.kind = (uint8_t)kind,
+                         .dtype = AMPRT_F32,
+                         .n = n,
+                         .h = l->h,
+                         .w = l->h,
+                         .c = l->c,
+                         .k = l->k,
+                         .r = l->r,
+                         .s = l->r,
+                         .ho = ho,
+                         .wo = ho,
+                         .stride = {l->stride, l->stride},
+                         .pad = {pad, pad, pad, pad},
+                         .a = {(uint64_t)at[o[0]], 0, NULL},
+                         .b = {(uint64_t)at[o[1]], 0, NULL},
+                         .out = {(uint64_t)at[o[2]], 0, NULL},
+                         .workspace = (uint64_t)at[3]},
+                 .out = (uint64_t)at[o[2]],
+                 .out_count = (at[o[2] + 1] - at[o[2]]) / 4};
+  onednn_choose(&c->dnn);
+  int64_t bytes = dnn_workspace(&c->dnn, error, sizeof error);
+  CHECK(bytes >= 0, "%s", error);
+  c->dnn.workspace_bytes = (uint64_t)bytes;
+  c->dnn_run.arena = arena(at[3], bytes);
+  const DnnOp *list[] = {&c->dnn};
+  CHECK(dnn_open(list, 1, &c->dnn_run, error, sizeof error) == 0, "%s", error);
+
+  c->own = own_plan(make_node(memory, kind, dim, &c->dnn));
+  c->own_run.arena = arena(at[3], c->own.workspace);
+  AmpRef ref[3];
+  for (int i = 0; i < 3; i++)
+    ref[i] = (AmpRef){.at = at[o[i]], .where = AMP_ARENA, .dtype = AMPRT_F32};
+  AmpConv *conv = &c->own.conv;
+  AmpConvGrad *grad = &c->own.grad;
+  conv->in = grad->x = ref[0];
+  conv->filter = grad->dy = ref[1];
+  conv->out = grad->out = ref[2];
+  conv->packed += at[3];
+  conv->lane += at[3];
+  grad->sums += at[3];
+  grad->lane += at[3];
+}
+
+static void run_own(Contest *c) {
+  if (c->own.is_grad)
+    amp_conv_grad(&c->own_run, &c->own.grad);
+  else
+    amp_conv(&c->own_run, &c->own.conv);
+}
+static void run_dnn(Contest *c) {
+  dnn_run(&c->dnn_run, &c->dnn);
+}
+
+static double time_of(void (*run)(Contest *), Contest *c) {
+  double start = seconds();
+  run(c);
+  return seconds() - start;
+}
+
+/* The largest difference, as a share of the largest element. */
+static double difference(const Contest *c) {
+  const float *a = (const float *)(const void *)(c->own_run.arena + c->out);
+  const float *b = (const float *)(const void *)(c->dnn_run.arena + c->out);
+  double most = 0, largest = 0;
+  for (int64_t i = 0; i < c->out_count; i++) {
+    most = fmax(most, fabs((double)a[i] - (double)b[i]));
+    largest = fmax(largest, fabs((double)b[i]));
+  }
+  return most / largest;
+}
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Prints the fastest run of both and the median of the rounds' ratios; adds the fastest runs to
+ * `total`. */
+static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double total[2]) {
+  static const char *const names[] = {"forward", "data", "filter"};
+  Arena *memory = arena_new();
+  Contest c;
+  double own = 1e9, dnn = 1e9, ratio[MAX_ROUNDS];
+  contest_open(&c, memory, l, kind, n);
+  run_own(&c);
+  run_dnn(&c);
+  double wrong = difference(&c);
+  CHECK(wrong < 1e-4, "results differ by %g", wrong);
+  for (int i = 0; i < rounds; i++) {
+    double first = i % 2 ? time_of(run_dnn, &c) : 0;
+    double mine = time_of(run_own, &c), theirs = i % 2 ? first : time_of(run_dnn, &c);
+    own = fmin(own, mine);
+    dnn = fmin(dnn, theirs);
+    ratio[i] = theirs / mine;
+  }
+  qsort(ratio, (size_t)rounds, sizeof *ratio, by_size);
+  double flop = 2.0 * (double)(n * c.dnn.ho * c.dnn.wo * l->k * l->c * l->r * l->r);
+  printf("| %dx%d%s %d->%d @%d | %s | %.0f | %.0f | %.2f [%.2f..%.2f] |\n", (int)l->r, (int)l->r,
+         l->stride == 2 ? "/2" : "", (int)l->c, (int)l->k, (int)l->h, names[kind],
+         flop / own * 1e-9, flop / dnn * 1e-9, ratio[rounds / 2], ratio[0], ratio[rounds - 1]);
+  fflush(stdout);
+  total[0] += own;
+  total[1] += dnn;
+  dnn_close();
+  free(c.own_run.arena);
+  free(c.dnn_run.arena);
+  arena_free(memory);
+}
+
+int main(int argc, char **argv) {
+  threads = argc > 1 ? atoi(argv[1]) : 1;
+  int64_t batch = argc > 2 ? atoi(argv[2]) : 8;
+  int rounds = argc > 3 ? atoi(argv[3]) : 9;
+  CHECK(threads >= 1 && threads <= AMP_TEAM, "1 to %d threads", AMP_TEAM);
+  CHECK(rounds >= 1 && rounds <= MAX_ROUNDS, "1 to %d rounds", MAX_ROUNDS);
+  omp_set_num_threads(threads);
+  double total[2] = {0};
+  printf("| layer | | own GFLOP/s | oneDNN GFLOP/s | ratio |\n|---|---|---|---|---|\n");
+  for (int i = 0; i < N_LAYERS; i++)
+    for (int kind = DNN_CONV; kind <= DNN_WGRAD; kind++)
+      if ((argc <= 4 || atoi(argv[4]) == i) && !(kind == DNN_DGRAD && layers[i].c == 3))
+        play(&layers[i], (DnnKind)kind, layers[i].cifar ? 16 * batch : batch, rounds, total);
+  printf("sums of the fastest runs: own %.1f ms, oneDNN %.1f ms\n", 1e3 * total[0], 1e3 * total[1]);
+  return 0;
+}

@@ -28,7 +28,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
             "  .in_pixel = $PIXEL, .in_channel = $CHANNEL,\n"
             "  .filter_out = $FOUT, .filter_tap = $FTAP, .filter_in = $FIN,\n"
             "  .rows = $ROWS, .cols = $COLS, .packed = $PACKED,\n"
-            "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
+            "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD, .copy = $COPY,\n"
             "};\n",
             holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
@@ -38,7 +38,8 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
                   {"FTAP", .number = a->filter_tap}, {"FIN", .number = a->filter_in},
                   {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
                   {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
-                  {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward}));
+                  {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward},
+                  {"COPY", .number = a->copy}));
 }
 
 static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, const Operands *at,
@@ -47,14 +48,16 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
             "static const AmpConvGrad $NAME = {\n"
             "  .x = $X, .dy = $DY, .out = $OUT,\n"
             "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
-            "  .rows = $ROWS, .cols = $COLS, .slots = $SLOTS, .together = $TOGETHER,\n"
+            "  .rows = $ROWS, .cols = $COLS, .copy_x = $COPYX, .copy_dy = $COPYDY,\n"
+            "  .slots = $SLOTS, .together = $TOGETHER,\n"
             "  .sums = $SUMS, .sums_bytes = $SUMBYTES, .lane = $LANE, .lane_bytes = $BYTES,\n"
             "};\n",
             holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
                   {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
                   {"C", .number = a->c}, {"K", .number = a->k}, {"ROWS", .number = a->rows},
-                  {"COLS", .number = a->cols}, {"SLOTS", .number = a->slots},
+                  {"COLS", .number = a->cols}, {"COPYX", .number = a->copy_x},
+                  {"COPYDY", .number = a->copy_dy}, {"SLOTS", .number = a->slots},
                   {"TOGETHER", .number = a->together}, {"SUMS", .number = base + a->sums},
                   {"SUMBYTES", .number = a->sums_bytes}, {"LANE", .number = base + a->lane},
                   {"BYTES", .number = a->lane_bytes}));

@@ -19,18 +19,19 @@ static int64_t most(int64_t a, int64_t b) {
 
 /* ---- copies of tiles ---- */
 
-/* How many elements along the axis are copied for n neighbouring results (conv_image.h); of a data
- * gradient, for the remainder with the most taps. */
+/* How many elements along the axis are copied for n neighbouring results: amp_reach of
+ * conv_image.h, and of a data gradient that of amp_axis_span. */
 static int64_t reach(const AmpWindow *w, bool backward, int64_t n) {
-  int64_t taps = backward ? (w->taps + w->stride - 1) / w->stride : w->taps;
-  int64_t step = backward ? 1 : w->stride;
+  int64_t first = w->pad - w->taps + 1, up = first < 0 ? 0 : w->stride - 1;
+  int64_t span = (w->pad + w->stride - 1) / w->stride - (first + up) / w->stride + 1;
+  int64_t taps = backward ? span : w->taps, step = backward ? 1 : w->stride;
   return least(taps, step) * (n + (taps - 1) / step);
 }
 
 typedef struct Tiles { /* what decides how large a tile may be */
   AmpWindow high, wide;
   bool backward;
-  int64_t c, k; /* channels that are copied for each element read; for each result, or 0 */
+  int64_t c, k; /* channels that are copied for each element read, for each result; or 0 */
 } Tiles;
 
 static int64_t tile_bytes(const Tiles *t, int64_t rows, int64_t cols) {
@@ -40,19 +41,18 @@ static int64_t tile_bytes(const Tiles *t, int64_t rows, int64_t cols) {
   return ceil_to((read * ceil_to(t->c, AMP_BLOCK) + (t->k ? rows * cols * k : 0)) * F32, ALIGN);
 }
 
-/* Whole rows where one fits, else a part of one that register tiles divide. */
-static void choose_tile(const Tiles *t, int64_t *rows, int64_t *cols) {
-  enum { STEP = 28 };
+/* Whole rows where one fits, else a part of one, of some `step` columns. */
+static void choose_tile(const Tiles *t, int64_t step, int64_t *rows, int64_t *cols) {
   int64_t phases_high = t->backward ? t->high.stride : 1;
   int64_t phases_wide = t->backward ? t->wide.stride : 1;
   int64_t high = (t->high.out + phases_high - 1) / phases_high;
   *cols = (t->wide.out + phases_wide - 1) / phases_wide;
   *rows = 1;
-  if (tile_bytes(t, 1, *cols) > TILE_BYTES && *cols > STEP) {
-    int64_t n = (*cols - 1) / STEP;
-    while (n > 1 && tile_bytes(t, 1, n * STEP) > TILE_BYTES)
+  if (tile_bytes(t, 1, *cols) > TILE_BYTES && *cols > step) {
+    int64_t n = (*cols - 1) / step;
+    while (n > 1 && tile_bytes(t, 1, n * step) > TILE_BYTES)
       n--;
-    *cols = n * STEP;
+    *cols = n * step;
     return;
   }
   while (*rows < high && tile_bytes(t, *rows + 1, *cols) <= TILE_BYTES)
@@ -61,44 +61,61 @@ static void choose_tile(const Tiles *t, int64_t *rows, int64_t *cols) {
   *rows = (high + pieces - 1) / pieces;
 }
 
-/* A convolution of single elements has no rows: each image becomes one. */
-static void flatten(AmpWindow *high, AmpWindow *wide) {
+/* A convolution of single elements has no rows and no images: all become one row. */
+static void flatten(int64_t *n, AmpWindow *high, AmpWindow *wide) {
   bool plain = high->taps * wide->taps == 1 && high->stride * wide->stride == 1;
   if (!plain || high->pad || wide->pad || high->in != high->out || wide->in != wide->out)
     return;
-  wide->in *= high->in;
-  wide->out *= high->out;
-  high->in = high->out = 1;
+  wide->in *= high->in * *n;
+  wide->out *= high->out * *n;
+  high->in = high->out = *n = 1;
 }
 
 /* ---- ops ---- */
 
-static void finish_conv(OwnPlan *plan) {
+/* Does a window of the convolution reach beyond the image? */
+static bool leaves(const AmpWindow *w, bool backward) {
+  int64_t image = backward ? w->out : w->in, windows = backward ? w->in : w->out;
+  return w->taps > 1 || w->pad || (windows - 1) * w->stride + w->taps > image;
+}
+
+/* Neighbours among the results whose elements lie a multiple of this apart share so few places of
+ * the first-level cache that they drive each other out. */
+enum { FAR = 1024 };
+
+static void finish_conv(OwnPlan *plan, bool low) {
+  enum { STEP = 28 }; /* register tiles divide it */
   AmpConv *a = &plan->conv;
   int64_t taps = a->high.taps * a->wide.taps;
   Tiles tiles = {.high = a->high, .wide = a->wide, .backward = a->backward, .c = a->c};
-  choose_tile(&tiles, &a->rows, &a->cols);
+  choose_tile(&tiles, STEP, &a->rows, &a->cols);
+  a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || leaves(&a->high, a->backward) ||
+            leaves(&a->wide, a->backward);
   a->packed = 0;
   a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32, ALIGN);
-  a->lane_bytes =
-      ceil_to(taps * 2 * (int64_t)sizeof(int64_t), ALIGN) + tile_bytes(&tiles, a->rows, a->cols);
+  a->lane_bytes = ceil_to(taps * 2 * (int64_t)sizeof(int64_t), ALIGN) +
+                  (a->copy ? tile_bytes(&tiles, a->rows, a->cols) : 0);
   plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }
 
-static void finish_grad(OwnPlan *plan) {
+static void finish_grad(OwnPlan *plan, bool low) {
+  enum { STEP = 104, WIDE = 256 };
   AmpConvGrad *a = &plan->grad;
+  int64_t taps = a->high.taps * a->wide.taps;
   Tiles tiles = {.high = a->high, .wide = a->wide, .c = a->c, .k = a->k};
-  choose_tile(&tiles, &a->rows, &a->cols);
+  choose_tile(&tiles, STEP, &a->rows, &a->cols);
+  a->sums_bytes = ceil_to(a->k, AMP_GRAD_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32;
+  bool large = a->sums_bytes > SLOT_BYTES;
+  a->copy_x = low || (large && taps == 1);
+  a->copy_dy = low || a->k % AMP_GRAD_GROUP || a->k >= WIDE;
+  tiles.c = a->copy_x ? a->c : 0;
+  tiles.k = a->copy_dy ? a->k : 0;
+  a->lane_bytes = tile_bytes(&tiles, a->rows, a->cols);
   int64_t down = (a->high.out + a->rows - 1) / a->rows;
   int64_t across = (a->wide.out + a->cols - 1) / a->cols, n = a->n * down * across;
-  a->sums_bytes =
-      ceil_to(a->k, AMP_GRAD_GROUP) * ceil_to(a->c, AMP_BLOCK) * a->high.taps * a->wide.taps * F32;
-  a->lane_bytes = tile_bytes(&tiles, a->rows, a->cols);
-  a->slots = 1;
-  if (a->sums_bytes <= SLOT_BYTES)
-    a->slots = least(n, most(SLOTS, SLOTS_BYTES / a->sums_bytes / 4));
-  else
-    a->together = least(n, most(1, TOGETHER_BYTES / a->lane_bytes));
+  a->slots = large ? 1 : least(n, most(SLOTS, SLOTS_BYTES / a->sums_bytes / 4));
+  if (large)
+    a->together = a->lane_bytes ? least(n, most(1, TOGETHER_BYTES / a->lane_bytes)) : n;
   a->sums = 0;
   a->lane = a->slots * a->sums_bytes;
   plan->workspace = a->lane + (a->together ? a->together : AMP_TEAM) * a->lane_bytes;
@@ -140,7 +157,7 @@ static void plan_conv(const Node *node, OwnPlan *plan) {
                          .filter_tap = w[3],
                          .filter_in = backward ? taps * w[3] : 1,
                          .backward = backward};
-  flatten(&plan->conv.high, &plan->conv.wide);
+  flatten(&plan->conv.n, &plan->conv.high, &plan->conv.wide);
 }
 
 static void plan_grad(const Node *node, OwnPlan *plan) {
@@ -153,14 +170,15 @@ static void plan_grad(const Node *node, OwnPlan *plan) {
                              .n = x[0],
                              .c = x[3],
                              .k = dy[3]};
-  flatten(&plan->grad.high, &plan->grad.wide);
+  flatten(&plan->grad.n, &plan->grad.high, &plan->grad.wide);
 }
 
 OwnPlan own_plan(const Node *node) {
   OwnPlan plan = {0};
+  bool low = dtype_info[node->arg[0]->type.dtype].low;
   if (node->op == OP_CONV2D_WGRAD) {
     plan_grad(node, &plan);
-    finish_grad(&plan);
+    finish_grad(&plan, low);
     return plan;
   }
   CHECK(node->op == OP_MATMUL || node->op == OP_CONV2D || node->op == OP_CONV2D_DGRAD,
@@ -169,6 +187,6 @@ OwnPlan own_plan(const Node *node) {
     plan_matmul(node, &plan);
   else
     plan_conv(node, &plan);
-  finish_conv(&plan);
+  finish_conv(&plan, low);
   return plan;
 }

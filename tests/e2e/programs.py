@@ -3,6 +3,8 @@
 
   zoo MODEL...    each model takes three steps with finite losses in fp32, bf16 and fp16 ("all": every model of the zoo)
   repeat          two runs of a program, with one thread and with two, end with the same checkpoint, to the bit
+  own             with --cpu-library=own cifar_resnet8 needs no oneDNN, ends with the same checkpoint for any number of
+                  threads, to the bit, and trains as with oneDNN
   memory          a program that computes values again to save memory ends with the same checkpoint, to the bit
   resume          a run that is stopped half way and resumed ends with the same checkpoint as one in one go
   frozen          with --train and --freeze what is not trained stays as it is, to the bit, moving statistics included
@@ -74,6 +76,21 @@ def plan(model, *flags):
     """The bytes of the step's arena, and how many kernels compute something a second time."""
     text = run(AMPCC, model + ".pb", "--target=cpu", "--emit=ir", "-o", "plan.amp", "--print-memory-plan", "--print-traffic", *flags)
     return [int(re.search(pattern, text)[1]) for pattern in (r"@train: peak (\d+)", r"computed again +(\d+)")]
+
+
+def own():
+    flags = ["--max-train-steps=8", "--log-every=1", "--learning-rate=1e-3"]
+    program = build("cifar_resnet8", "--cpu-library=own", "--batch-size=16")
+    needed = run("readelf", "-d", program)
+    good = check("needs no oneDNN", "libgomp" in needed and "dnnl" not in needed)
+    first = train(program, "own1", *flags, "--threads=1")
+    for threads in 2, 3, 5:
+        again = train(program, "own%d" % threads, *flags, "--threads=%d" % threads)
+        good &= check("%d threads" % threads, again == first)
+    train(build("cifar_resnet8", "--batch-size=16"), "other", *flags, "--threads=1")
+    losses = [[r["loss"] for r in records(folder) if r["event"] == "train"] for folder in ("own1", "other")]
+    close = all(abs(a - b) < 1e-3 * abs(b) for a, b in zip(*losses))
+    return good & check("losses %s, with oneDNN %s" % tuple(losses), len(losses[0]) >= 8 and close)
 
 
 def memory():
@@ -158,7 +175,7 @@ def main():
     case, rest = sys.argv[3], sys.argv[4:]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        good = zoo(rest) if case == "zoo" else {"repeat": repeat, "memory": memory, "resume": resume, "frozen": frozen, "classes": classes, "learns": learns}[case]()
+        good = zoo(rest) if case == "zoo" else {"repeat": repeat, "own": own, "memory": memory, "resume": resume, "frozen": frozen, "classes": classes, "learns": learns}[case]()
         os.chdir("/")
     return 0 if good else 1
 

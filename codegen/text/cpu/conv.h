@@ -10,13 +10,19 @@
  */
 typedef struct AmpConvPart {
   const AmpConv *a;
-  AmpAxis high, wide;
+  AmpAxis high, wide;           /* of the results of one remainder */
+  AmpAxis high_span, wide_span; /* of all */
   int64_t image, row, col, rows, cols;
   AmpTap *tap;
-  AmpTileCopy copy;
+  AmpTileCopy copy; /* or where the image lies */
   AmpConvTile tile;
   void *out;
 } AmpConvPart;
+
+/* How runs of results are cut, in groups of channels that are used whole and to one vector. */
+typedef struct AmpCuts {
+  AmpCut whole, thin;
+} AmpCuts;
 
 /* The place of a result of channel 0. */
 AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col) {
@@ -25,18 +31,24 @@ AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col)
   return ((p->image * p->a->high.out + h) * p->a->wide.out + w) * p->a->k;
 }
 
-/* Lists the taps. With `row` and `col` it leaves out those that read padding for that result. */
+/* Lists the taps, in the order of the filter. With `trim` it leaves out those that read padding for
+ * the result at `row` and `col`. */
 AMP_FN void amp_list_taps(AmpConvPart *p, int trim, int64_t row, int64_t col) {
   const AmpConv *a = p->a;
+  const int64_t down = p->high.origin - p->high_span.origin;
+  const int64_t across = p->wide.origin - p->wide_span.origin;
   p->tile.taps = 0;
-  for (int64_t r = 0; r < p->high.taps; r++)
-    for (int64_t s = 0; s < p->wide.taps; s++) {
+  for (int64_t i = 0; i < p->high.taps; i++)
+    for (int64_t j = 0; j < p->wide.taps; j++) {
+      const int64_t r = a->backward ? p->high.taps - 1 - i : i;
+      const int64_t s = a->backward ? p->wide.taps - 1 - j : j;
       const int64_t h = (p->row + row) * p->high.step + r + p->high.origin;
       const int64_t w = (p->col + col) * p->wide.step + s + p->wide.origin;
       if (trim && (h < 0 || h >= a->high.in || w < 0 || w >= a->wide.in))
         continue;
       p->tap[p->tile.taps++] =
-          (AmpTap){amp_tap_at(&p->copy, 0, &p->high, r) + amp_tap_at(&p->copy, 1, &p->wide, s),
+          (AmpTap){amp_tap_at(&p->copy, 0, &p->high, r + down) +
+                       amp_tap_at(&p->copy, 1, &p->wide, s + across),
                    (p->high.filter_first + r * p->high.filter_step) * a->wide.taps +
                        p->wide.filter_first + s * p->wide.filter_step};
     }
@@ -92,27 +104,15 @@ AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const floa
     }
 }
 
-/* Groups first..last-1 of one tile. */
-AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, int64_t first, int64_t last,
-                          int bad) {
+/* Groups first..last-1 of the results of one remainder. */
+AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cuts, int64_t first,
+                            int64_t last, int bad) {
   const AmpConv *a = p->a;
-  const AmpSource source = {amp_at(run, &a->in), a->high.in,    a->wide.in, a->c,
-                            a->in_pixel,         a->in_channel, a->in.dtype};
-  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
-  const int64_t list = (amp_filter_taps(a) * (int64_t)sizeof(AmpTap) + 63) / 64 * 64;
-  const AmpCut wide = amp_cut(amp_conv_tiles), thin = amp_cut(amp_conv_thin_tiles);
-  p->tap = (AmpTap *)(void *)lane;
-  p->out = amp_at(run, &a->out);
-  p->copy = amp_tile_copy((float *)(void *)(lane + list), &p->high, &p->wide, p->rows, p->cols);
-  p->tile = (AmpConvTile){
-      .tap = p->tap, .filter_taps = amp_filter_taps(a), .channels = a->c, .block = p->copy.block};
   amp_list_taps(p, 0, 0, 0);
-  if (p->tile.taps)
-    amp_copy_tile(&source, &p->copy, &p->high, &p->wide, p->image, p->row, p->col);
   for (int64_t g = first; g < last; g++) {
     const int64_t k = g * AMP_OUTS, left = a->k - k;
     const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
-    const AmpCut *cut = m <= AMP_WIDE ? &thin : &wide;
+    const AmpCut *cut = m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
     const float *w = (const float *)(void *)(run->arena + a->packed) + amp_filter_at(a, g, 0);
     if (!bad)
       amp_conv_group(p, cut, w, k, m);
@@ -128,9 +128,62 @@ AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* All results whose taps are those of two axes. */
-AMP_FN void amp_conv_phase(const AmprtRun *run, const AmpConv *a, AmpAxis high, AmpAxis wide,
-                           int bad) {
+/* Does a window of the convolution reach beyond the image? */
+AMP_INLINE int amp_leaves(const AmpWindow *w, int backward) {
+  const int64_t image = backward ? w->out : w->in, windows = backward ? w->in : w->out;
+  return w->taps > 1 || w->pad || (windows - 1) * w->stride + w->taps > image;
+}
+
+/* How many remainders the positions of results have, and the axis of one of them. */
+AMP_INLINE int64_t amp_remainders(const AmpWindow *w, int backward) {
+  return backward ? amp_least(w->stride, w->out) : 1;
+}
+AMP_INLINE AmpAxis amp_axis(const AmpWindow *w, int backward, int64_t remainder) {
+  return backward ? amp_axis_backward(w, remainder) : amp_axis_forward(w);
+}
+
+/* Groups first..last-1 of all results of one tile. */
+AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cuts, int64_t first,
+                          int64_t last, int bad) {
+  const AmpConv *a = p->a;
+  const AmpSource source = {amp_at(run, &a->in), a->high.in,    a->wide.in, a->c,
+                            a->in_pixel,         a->in_channel, a->in.dtype};
+  const AmpAxis high = p->high_span, wide = p->wide_span;
+  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
+  const int64_t list = (amp_filter_taps(a) * (int64_t)sizeof(AmpTap) + 63) / 64 * 64;
+  p->tap = (AmpTap *)(void *)lane;
+  p->out = amp_at(run, &a->out);
+  if (a->copy) {
+    p->copy = amp_tile_copy((float *)(void *)(lane + list), &high, &wide,
+                            amp_least(a->rows, high.outs - p->row),
+                            amp_least(a->cols, wide.outs - p->col));
+    amp_copy_tile(&source, &p->copy, &high, &wide, p->image, p->row, p->col);
+  } else {
+    p->copy = amp_tile_direct(&source, &high, &wide, p->image, p->row, p->col);
+  }
+  p->tile = (AmpConvTile){.tap = p->tap,
+                          .filter_taps = amp_filter_taps(a),
+                          .channels = a->c,
+                          .step = p->copy.step[1],
+                          .block = p->copy.block};
+  for (int64_t f = 0; f < amp_remainders(&a->high, a->backward); f++)
+    for (int64_t g = 0; g < amp_remainders(&a->wide, a->backward); g++) {
+      p->high = amp_axis(&a->high, a->backward, f);
+      p->wide = amp_axis(&a->wide, a->backward, g);
+      p->rows = amp_least(a->rows, p->high.outs - p->row);
+      p->cols = amp_least(a->cols, p->wide.outs - p->col);
+      if (p->rows > 0 && p->cols > 0)
+        amp_conv_groups(run, p, cuts, first, last, bad);
+    }
+}
+
+AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
+  const AmpConv *a = (const AmpConv *)args;
+  const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
+  const int bad = amp_pack_filter(run, a) && leaves;
+  const AmpCuts cuts = {amp_cut(amp_conv_tiles), amp_cut(amp_conv_thin_tiles)};
+  const AmpAxis high = amp_axis_span(&a->high, a->backward);
+  const AmpAxis wide = amp_axis_span(&a->wide, a->backward);
   const int64_t down = amp_pieces(high.outs, a->rows), across = amp_pieces(wide.outs, a->cols);
   const int64_t tiles = a->n * down * across, groups = amp_pieces(a->k, AMP_OUTS);
   const int64_t want = amp_pieces(4 * (int64_t)omp_get_max_threads(), tiles);
@@ -139,34 +192,13 @@ AMP_FN void amp_conv_phase(const AmprtRun *run, const AmpConv *a, AmpAxis high, 
   for (int64_t chunk = 0; chunk < chunks; chunk++) {
     const int64_t tile = chunk / parts, part = chunk % parts;
     AmpConvPart p = {.a = a,
-                     .high = high,
-                     .wide = wide,
+                     .high_span = high,
+                     .wide_span = wide,
                      .image = tile / across / down,
                      .row = tile / across % down * a->rows,
                      .col = tile % across * a->cols};
-    p.rows = amp_least(a->rows, high.outs - p.row);
-    p.cols = amp_least(a->cols, wide.outs - p.col);
-    amp_conv_part(run, &p, part * groups / parts, (part + 1) * groups / parts, bad);
+    amp_conv_part(run, &p, &cuts, part * groups / parts, (part + 1) * groups / parts, bad);
   }
-}
-
-/* Does a window of the convolution reach beyond the image? */
-AMP_INLINE int amp_leaves(const AmpWindow *w, int backward) {
-  const int64_t image = backward ? w->out : w->in, windows = backward ? w->in : w->out;
-  return w->taps > 1 || w->pad || (windows - 1) * w->stride + w->taps > image;
-}
-
-AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
-  const AmpConv *a = (const AmpConv *)args;
-  const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
-  const int bad = amp_pack_filter(run, a) && leaves;
-  if (!a->backward) {
-    amp_conv_phase(run, a, amp_axis_forward(&a->high), amp_axis_forward(&a->wide), bad);
-    return;
-  }
-  for (int64_t f = 0; f < amp_least(a->high.stride, a->high.out); f++)
-    for (int64_t g = 0; g < amp_least(a->wide.stride, a->wide.out); g++)
-      amp_conv_phase(run, a, amp_axis_backward(&a->high, f), amp_axis_backward(&a->wide, g), bad);
 }
 
 #endif

@@ -25,11 +25,11 @@ typedef struct AmpConv {
   int64_t n, c, k;              /* images, channels that are read, channels of the result */
   int64_t in_pixel, in_channel; /* elements from one to the next */
   int64_t filter_out, filter_tap, filter_in;
-  int64_t rows, cols; /* at most so many results of a channel are computed from one tile */
-  int64_t packed;     /* offset in the arena: the filter as the kernels read it, */
-  int64_t lane;       /* and each thread's memory, */
-  int64_t lane_bytes; /* which are so many */
-  int32_t backward;
+  int64_t rows, cols;     /* at most so many results of a channel are computed from one tile */
+  int64_t packed;         /* offset in the arena: the filter as the kernels read it, */
+  int64_t lane;           /* and each thread's memory, */
+  int64_t lane_bytes;     /* which are so many */
+  int32_t backward, copy; /* copy: or the image is read where it lies */
 } AmpConv;
 
 /* The filter's gradient, from x and dy. Its sum over all results is cut into tiles of at most rows
@@ -39,6 +39,7 @@ typedef struct AmpConvGrad {
   AmpWindow high, wide;
   int64_t n, c, k;
   int64_t rows, cols;
+  int32_t copy_x, copy_dy; /* or they are read where they lie */
   int64_t slots;    /* partial sums, each over a fixed range of tiles; added up in their order */
   int64_t together; /* 0: each slot's tiles are copied one by one, by the slot's thread. Else there
                        is one slot, so many tiles are copied at a time, and threads share the parts

@@ -5,7 +5,6 @@
 #define AMP_CONV_FILTER_H
 
 #include "codegen/text/cpu/conv_image.h"
-#include "codegen/text/cpu/reduce.h"
 
 enum { AMP_OUTS = 2 * AMP_WIDE };
 
@@ -59,51 +58,86 @@ AMP_FN void amp_turn(float *restrict to, int64_t to_step, const float *restrict 
             to[l * to_step + k] = from[k * from_step + l];
 }
 
-/* One tap of one group and block: to[channel read][channel of the result], n and m of them. `at` is
- * the filter's first element. */
-AMP_FN void amp_pack_tap(const AmpConv *a, const void *filter, float *to, int64_t at, int n,
-                         int m) {
-  float buf[AMP_OUTS][AMP_BLOCK], row[AMP_OUTS];
-  const int dtype = a->filter.dtype;
-  if (m < AMP_OUTS)
-    amp_zero(to, (int64_t)n * AMP_OUTS);
-  if (a->filter_out == 1) {
-    for (int i = 0; i < n; i++) {
-      const float *v = amp_read(dtype, filter, at + i * a->filter_in, m, row);
-      __builtin_memcpy(to + i * AMP_OUTS, v, (size_t)m * sizeof *to);
-    }
-    return;
-  }
-  const float *from = (const float *)filter + at;
-  if (dtype != AMPRT_F32)
-    for (int i = 0; i < m; i++)
-      amp_read(dtype, filter, at + i * a->filter_out, n, buf[i]);
-  if (dtype == AMPRT_F32)
-    amp_turn(to, AMP_OUTS, from, a->filter_out, m, n);
-  else
-    amp_turn(to, AMP_OUTS, buf[0], AMP_BLOCK, m, n);
+/* Is any of n floats, a multiple of a vector, Inf or NaN? */
+AMP_FN int amp_any_wild(const float *x, int64_t n) {
+  AmpV sum = amp_v_all(0);
+  for (int64_t i = 0; i < n; i += AMP_WIDE)
+    sum = amp_v_fma(amp_v_load(x + i), amp_v_all(0), sum);
+  int wild = 0;
+  for (int i = 0; i < AMP_WIDE; i++)
+    wild |= sum[i] != 0;
+  return wild;
 }
 
-/* Packs the filter on all threads. Returns whether it has an element that is Inf or NaN. */
+/* Packs one tap of one group and block where channels that are read lie side by side. */
+AMP_FN void amp_pack_turned(const AmpConv *a, const void *filter, float *to, int64_t at, int n,
+                            int m) {
+  float buf[AMP_OUTS][AMP_BLOCK];
+  const float *from = (const float *)filter + at;
+  int64_t step = a->filter_out;
+  if (a->filter.dtype != AMPRT_F32) {
+    for (int i = 0; i < m; i++)
+      __builtin_memcpy(buf[i], amp_read(a->filter.dtype, filter, at + i * step, n, buf[i]),
+                       (size_t)n * sizeof *to);
+    from = buf[0];
+    step = AMP_BLOCK;
+  }
+  if (m < AMP_OUTS)
+    amp_zero(to, (int64_t)n * AMP_OUTS);
+  amp_turn(to, AMP_OUTS, from, step, m, n);
+}
+
+/* Packs one tap of one block for all groups, where channels of the result lie side by side. */
+AMP_FN void amp_pack_rows(const AmpConv *a, const void *filter, float *packed, int64_t block,
+                          int64_t tap, int n) {
+  float buf[AMP_OUTS];
+  for (int i = 0; i < n; i++) {
+    const int64_t at = tap * a->filter_tap + (block * AMP_BLOCK + i) * a->filter_in;
+    for (int64_t k = 0; k < a->k; k += AMP_OUTS) {
+      float *to = packed + amp_filter_at(a, k / AMP_OUTS, block) + (tap * n + i) * AMP_OUTS;
+      const int m = a->k - k < AMP_OUTS ? (int)(a->k - k) : AMP_OUTS;
+      const float *from = amp_read(a->filter.dtype, filter, at + k, m, buf);
+      if (m < AMP_OUTS)
+        amp_zero(to, AMP_OUTS);
+      if (m < AMP_OUTS)
+        __builtin_memcpy(to, from, (size_t)m * sizeof *to);
+      else
+        __builtin_memcpy(to, from, AMP_OUTS * sizeof *to);
+    }
+  }
+}
+
+/* Packs the filter on all threads. Returns whether it has an element that is Inf or NaN. Each chunk
+ * reads what lies side by side. */
 AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a) {
   const void *filter = amp_at(run, &a->filter);
   float *packed = (float *)(void *)(run->arena + a->packed);
   const int64_t blocks = amp_blocks(a->c), taps = amp_filter_taps(a);
-  const int64_t chunks = (a->k + AMP_OUTS - 1) / AMP_OUTS * blocks;
-  int bad = 0;
-#pragma omp parallel for schedule(static) reduction(| : bad) if (chunks > 1)
+  const int64_t groups = (a->k + AMP_OUTS - 1) / AMP_OUTS;
+  const int64_t others = a->filter_out == 1 ? taps : groups, chunks = others * blocks;
+  int wild = 0;
+#pragma omp parallel for schedule(static) reduction(| : wild) if (chunks > 1)
   for (int64_t chunk = 0; chunk < chunks; chunk++) {
-    const int64_t group = chunk / blocks, block = chunk % blocks, left = a->k - group * AMP_OUTS;
-    const int n = amp_in_block(a->c, block), m = left < AMP_OUTS ? (int)left : AMP_OUTS;
-    float *to = packed + amp_filter_at(a, group, block);
+    const int64_t block = a->filter_out == 1 ? chunk / others : chunk % blocks;
+    const int64_t other = a->filter_out == 1 ? chunk % others : chunk / blocks;
+    const int n = amp_in_block(a->c, block);
+    if (a->filter_out == 1) {
+      amp_pack_rows(a, filter, packed, block, other, n);
+      for (int64_t g = 0; g < groups; g++)
+        wild |=
+            amp_any_wild(packed + amp_filter_at(a, g, block) + other * n * AMP_OUTS, n * AMP_OUTS);
+      continue;
+    }
+    const int64_t left = a->k - other * AMP_OUTS;
+    const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
+    float *to = packed + amp_filter_at(a, other, block);
     for (int64_t t = 0; t < taps; t++)
-      amp_pack_tap(a, filter, to + t * n * AMP_OUTS,
-                   group * AMP_OUTS * a->filter_out + t * a->filter_tap +
-                       block * AMP_BLOCK * a->filter_in,
-                   n, m);
-    bad |= amp_any_bad32(to, taps * n * AMP_OUTS);
+      amp_pack_turned(a, filter, to + t * n * AMP_OUTS,
+                      other * AMP_OUTS * a->filter_out + t * a->filter_tap + block * AMP_BLOCK, n,
+                      m);
+    wild |= amp_any_wild(to, taps * n * AMP_OUTS);
   }
-  return bad;
+  return wild;
 }
 
 #endif

@@ -7,9 +7,11 @@
 #include "codegen/text/cpu/conv.h"
 #include "codegen/text/cpu/conv_grad_tile.h"
 
+/* Floats: the sums that a thread adds to at a time stay in its second-level cache. */
+enum { AMP_GRAD_SUMS = 16384 };
 /* About so many results are added up in registers before they are added to the sums. Such a piece
  * of dy stays in the first-level cache. */
-enum { AMP_GRAD_PIECE = 96 };
+enum { AMP_GRAD_PIECE = 104 };
 
 typedef struct AmpGradPart { /* a tile: results of one image, copied with what they read */
   const AmpConvGrad *a;
@@ -25,11 +27,14 @@ AMP_INLINE int64_t amp_grad_down(const AmpConvGrad *a) {
   return amp_pieces(a->high.out, a->rows);
 }
 
-/* Tile number `tile`, to be copied to `at`. */
-AMP_FN AmpGradPart amp_grad_part(const AmpConvGrad *a, int64_t tile, float *at) {
+/* Tile number `tile`. What of it is copied goes to `at`, and is copied now if `copy`. */
+AMP_FN AmpGradPart amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t tile, float *at,
+                                 int copy) {
   static const AmpWindow point = {1, 1, 1, 1, 0};
   const int64_t across = amp_grad_across(a), down = amp_grad_down(a);
   const AmpAxis one = amp_axis_forward(&point);
+  const AmpSource x = {amp_at(run, &a->x), a->high.in, a->wide.in, a->c, a->c, 1, a->x.dtype};
+  const AmpSource dy = {amp_at(run, &a->dy), a->high.out, a->wide.out, a->k, a->k, 1, a->dy.dtype};
   AmpGradPart p = {.a = a,
                    .high = amp_axis_forward(&a->high),
                    .wide = amp_axis_forward(&a->wide),
@@ -38,19 +43,19 @@ AMP_FN AmpGradPart amp_grad_part(const AmpConvGrad *a, int64_t tile, float *at) 
                    .col = tile % across * a->cols};
   p.rows = amp_least(a->rows, a->high.out - p.row);
   p.cols = amp_least(a->cols, a->wide.out - p.col);
-  p.x = amp_tile_copy(at, &p.high, &p.wide, p.rows, p.cols);
-  p.dy = amp_tile_copy(at + amp_blocks(a->c) * p.x.block, &one, &one, p.rows, p.cols);
+  p.x = amp_tile_direct(&x, &p.high, &p.wide, p.image, p.row, p.col);
+  p.dy = amp_tile_direct(&dy, &one, &one, p.image, p.row, p.col);
+  if (a->copy_x) {
+    p.x = amp_tile_copy(at, &p.high, &p.wide, p.rows, p.cols);
+    at += amp_blocks(a->c) * p.x.block;
+  }
+  if (a->copy_dy)
+    p.dy = amp_tile_copy(at, &one, &one, p.rows, p.cols);
+  if (copy && a->copy_x)
+    amp_copy_tile(&x, &p.x, &p.high, &p.wide, p.image, p.row, p.col);
+  if (copy && a->copy_dy)
+    amp_copy_tile(&dy, &p.dy, &one, &one, p.image, p.row, p.col);
   return p;
-}
-
-AMP_FN void amp_grad_copy(const AmprtRun *run, const AmpGradPart *p) {
-  static const AmpWindow point = {1, 1, 1, 1, 0};
-  const AmpConvGrad *a = p->a;
-  const AmpAxis one = amp_axis_forward(&point);
-  const AmpSource x = {amp_at(run, &a->x), a->high.in, a->wide.in, a->c, a->c, 1, a->x.dtype};
-  const AmpSource dy = {amp_at(run, &a->dy), a->high.out, a->wide.out, a->k, a->k, 1, a->dy.dtype};
-  amp_copy_tile(&x, &p->x, &p->high, &p->wide, p->image, p->row, p->col);
-  amp_copy_tile(&dy, &p->dy, &one, &one, p->image, p->row, p->col);
 }
 
 /* Of results first..last-1 of an axis, those whose tap t reads no padding. */
@@ -74,7 +79,8 @@ AMP_FN void amp_grad_tap(const AmpGradPart *p, int64_t r, int64_t s, const int64
   amp_trim(&p->wide, p->a->wide.in, s, &c0, &c1);
   if (r0 >= r1 || c0 >= c1)
     return;
-  const AmpGradTile tile = {r1 - r0, c1 - c0, p->x.step[0], p->dy.step[0], p->dy.block};
+  const AmpGradTile tile = {r1 - r0,       c1 - c0,       p->x.step[0], p->x.step[1],
+                            p->dy.step[0], p->dy.step[1], p->dy.block};
   const int64_t row = r0 - p->row, col = c0 - p->col;
   x += amp_tap_at(&p->x, 0, &p->high, r) + amp_tap_at(&p->x, 1, &p->wide, s) + row * p->x.step[0] +
        col * p->x.step[1];
@@ -86,13 +92,18 @@ AMP_FN void amp_grad_tap(const AmpGradPart *p, int64_t r, int64_t s, const int64
   }
 }
 
+/* The size of the pieces when n is cut into equal ones of at most `most`. */
+AMP_INLINE int64_t amp_even(int64_t n, int64_t most) {
+  return amp_pieces(n, amp_pieces(n, most));
+}
+
 /* Adds what one tile gives to the sums of blocks first..last-1 of one group. */
 AMP_FN void amp_grad_group(const AmpGradPart *p, float *sums, int64_t group, int64_t first,
                            int64_t last) {
   const AmpConvGrad *a = p->a;
   const int64_t taps = a->high.taps * a->wide.taps, left = a->k - group * AMP_GRAD_OUTS;
-  const int64_t blocks = amp_blocks(a->c), cols = amp_least(p->cols, AMP_GRAD_PIECE);
-  const int64_t rows = AMP_GRAD_PIECE / cols;
+  const int64_t blocks = amp_blocks(a->c), cols = amp_even(p->cols, AMP_GRAD_PIECE);
+  const int64_t rows = amp_even(p->rows, (AMP_GRAD_PIECE + cols / 2) / cols);
   const int m = left < AMP_GRAD_OUTS ? (int)left : AMP_GRAD_OUTS;
   const float *dy = p->dy.at + group * AMP_GRAD_OUTS / AMP_BLOCK * p->dy.block +
                     group * AMP_GRAD_OUTS % AMP_BLOCK;
@@ -128,36 +139,9 @@ AMP_FN void amp_grad_by_slot(const AmprtRun *run, const AmpConvGrad *a) {
     float *lane = (float *)(void *)amp_lane(run, a->lane, a->lane_bytes);
     amp_zero(sums, amp_grad_size(a));
     for (int64_t t = slot * tiles / a->slots; t < (slot + 1) * tiles / a->slots; t++) {
-      const AmpGradPart p = amp_grad_part(a, t, lane);
-      amp_grad_copy(run, &p);
+      const AmpGradPart p = amp_grad_part(run, a, t, lane, 1);
       for (int64_t g = 0; g < amp_grad_groups(a); g++)
         amp_grad_group(&p, sums, g, 0, amp_blocks(a->c));
-    }
-  }
-}
-
-/* Some tiles at a time are copied by all threads, which then share out groups and blocks. */
-AMP_FN void amp_grad_by_block(const AmprtRun *run, const AmpConvGrad *a) {
-  const int64_t tiles = a->n * amp_grad_down(a) * amp_grad_across(a), blocks = amp_blocks(a->c);
-  const int64_t chunks = amp_grad_groups(a) * blocks, each = amp_grad_size(a) / chunks;
-  unsigned char *lane = run->arena + a->lane;
-  float *sums = amp_grad_sums(run, a, 0);
-  for (int64_t from = 0; from < tiles; from += a->together) {
-    const int64_t n = amp_least(a->together, tiles - from);
-    AMP_PARALLEL(n)
-    for (int64_t t = 0; t < n; t++) {
-      const AmpGradPart p = amp_grad_part(a, from + t, (float *)(void *)(lane + t * a->lane_bytes));
-      amp_grad_copy(run, &p);
-    }
-#pragma omp parallel for schedule(dynamic) if (chunks > 1)
-    for (int64_t chunk = 0; chunk < chunks; chunk++) {
-      if (from == 0)
-        amp_zero(sums + chunk * each, each);
-      for (int64_t t = 0; t < n; t++) {
-        const AmpGradPart p =
-            amp_grad_part(a, from + t, (float *)(void *)(lane + t * a->lane_bytes));
-        amp_grad_group(&p, sums, chunk / blocks, chunk % blocks, chunk % blocks + 1);
-      }
     }
   }
 }
@@ -184,13 +168,48 @@ AMP_FN void amp_grad_store(const AmprtRun *run, const AmpConvGrad *a, int64_t ch
   }
 }
 
+/* Some tiles at a time are copied by all threads, which then share out groups and runs of blocks.
+ */
+AMP_FN void amp_grad_by_block(const AmprtRun *run, const AmpConvGrad *a) {
+  const int64_t tiles = a->n * amp_grad_down(a) * amp_grad_across(a), blocks = amp_blocks(a->c);
+  const int64_t groups = amp_grad_groups(a), each = amp_grad_size(a) / (groups * blocks);
+  const int64_t fit = amp_pieces(blocks * each, AMP_GRAD_SUMS);
+  const int64_t want = amp_pieces(8 * (int64_t)omp_get_max_threads(), groups);
+  const int64_t parts = amp_least(fit > want ? fit : want, blocks), chunks = groups * parts;
+  unsigned char *lane = run->arena + a->lane;
+  float *sums = amp_grad_sums(run, a, 0);
+  for (int64_t from = 0; from < tiles; from += a->together) {
+    const int64_t n = amp_least(a->together, tiles - from);
+    if (a->copy_x || a->copy_dy) {
+      AMP_PARALLEL(n)
+      for (int64_t t = 0; t < n; t++)
+        amp_grad_part(run, a, from + t, (float *)(void *)(lane + t * a->lane_bytes), 1);
+    }
+#pragma omp parallel for schedule(dynamic) if (chunks > 1)
+    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+      const int64_t group = chunk / parts, part = chunk % parts;
+      const int64_t first = part * blocks / parts, last = (part + 1) * blocks / parts;
+      if (from == 0)
+        amp_zero(sums + (group * blocks + first) * each, (last - first) * each);
+      for (int64_t t = 0; t < n; t++) {
+        const AmpGradPart p =
+            amp_grad_part(run, a, from + t, (float *)(void *)(lane + t * a->lane_bytes), 0);
+        amp_grad_group(&p, sums, group, first, last);
+      }
+      for (int64_t b = first; b < last && from + n == tiles; b++)
+        amp_grad_store(run, a, group * blocks + b);
+    }
+  }
+}
+
 AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
   const AmpConvGrad *a = (const AmpConvGrad *)args;
   const int64_t chunks = amp_grad_groups(a) * amp_blocks(a->c);
-  if (a->together)
+  if (a->together) {
     amp_grad_by_block(run, a);
-  else
-    amp_grad_by_slot(run, a);
+    return;
+  }
+  amp_grad_by_slot(run, a);
   AMP_PARALLEL(chunks)
   for (int64_t chunk = 0; chunk < chunks; chunk++)
     amp_grad_store(run, a, chunk);

@@ -14,14 +14,14 @@ enum { AMP_GRAD_OUTS = 2 * AMP_WIDE };
 
 typedef struct AmpGradTile {
   int64_t rows, cols;
-  int64_t x_row, dy_row, dy_block; /* from row to row, from block to block */
+  int64_t x_row, x_col, dy_row, dy_col, dy_block; /* from one to the next */
 } AmpGradTile;
 
 AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
                               const float *restrict dy, float *restrict sum, const int ins,
                               const int vectors) {
-  AmpV s[8][4], b[4];
-  AMP_UNROLL(8)
+  AmpV s[16][4], b[4];
+  AMP_UNROLL(16)
   for (int i = 0; i < ins; i++)
     AMP_UNROLL(4)
   for (int v = 0; v < vectors; v++)
@@ -29,11 +29,11 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
   for (int64_t r = 0; r < a->rows; r++, x += a->x_row, dy += a->dy_row) {
     const float *from = x, *by = dy;
     AMP_UNROLL_TWICE
-    for (int64_t c = 0; c < a->cols; c++, from += AMP_BLOCK, by += AMP_BLOCK) {
+    for (int64_t c = 0; c < a->cols; c++, from += a->x_col, by += a->dy_col) {
       AMP_UNROLL(4)
       for (int v = 0; v < vectors; v++)
         b[v] = amp_v_load(by + v * AMP_WIDE / AMP_BLOCK * a->dy_block + v * AMP_WIDE % AMP_BLOCK);
-      AMP_UNROLL(8)
+      AMP_UNROLL(16)
       for (int i = 0; i < ins; i++) {
         const AmpV q = amp_v_all(from[i]);
         AMP_UNROLL(4)
@@ -42,7 +42,7 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
       }
     }
   }
-  AMP_UNROLL(8)
+  AMP_UNROLL(16)
   for (int i = 0; i < ins; i++)
     AMP_UNROLL(4)
   for (int v = 0; v < vectors; v++) {
@@ -54,7 +54,7 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
 /* The tiles that fit the registers, the most vectors first: channels of x, vectors of dy. */
 #if defined __AVX512F__
 #define AMP_GRAD_TILES(T)                                                                          \
-  T(4, 4) T(3, 4) T(1, 4) T(8, 2) T(4, 2) T(3, 2) T(1, 2) T(8, 1) T(4, 1) T(3, 1) T(1, 1)
+  T(4, 4) T(3, 4) T(1, 4) T(8, 2) T(4, 2) T(3, 2) T(1, 2) T(16, 1) T(8, 1) T(4, 1) T(3, 1) T(1, 1)
 #else
 #define AMP_GRAD_TILES(T) T(4, 2) T(3, 2) T(1, 2)
 #endif

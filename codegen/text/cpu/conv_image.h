@@ -48,6 +48,17 @@ AMP_INLINE AmpAxis amp_axis_backward(const AmpWindow *w, int64_t phase) {
   return a;
 }
 
+/* The axis that reads whatever the results of any remainder read. */
+AMP_INLINE AmpAxis amp_axis_span(const AmpWindow *w, int backward) {
+  if (!backward)
+    return amp_axis_forward(w);
+  const int64_t reach = w->pad - w->taps + 1, up = reach < 0 ? 0 : w->stride - 1;
+  AmpAxis a = amp_axis_backward(w, 0);
+  a.origin = (reach + up) / w->stride;
+  a.taps = (w->pad + w->stride - 1) / w->stride - a.origin + 1;
+  return a;
+}
+
 /* How many remainders there are, and how many elements of each `n` neighbouring results read. */
 AMP_INLINE int64_t amp_phases(const AmpAxis *a) {
   return a->taps < a->step ? a->taps : a->step;
@@ -85,39 +96,53 @@ AMP_INLINE AmpTileCopy amp_tile_copy(float *at, const AmpAxis *high, const AmpAx
   return t;
 }
 
+/* The same without a copy: of f32 images as they lie. What is padding must not be read. */
+AMP_INLINE AmpTileCopy amp_tile_direct(const AmpSource *s, const AmpAxis *high, const AmpAxis *wide,
+                                       int64_t image, int64_t row, int64_t col) {
+  const int64_t line = s->w * s->pixel, h = row * high->step + high->origin;
+  return (AmpTileCopy){.at = (float *)(uintptr_t)s->data + (image * s->h + h) * line +
+                             (col * wide->step + wide->origin) * s->pixel,
+                       .phase = {line, s->pixel},
+                       .step = {high->step * line, wide->step * s->pixel},
+                       .block = AMP_BLOCK};
+}
+
 /* Where tap t of the tile's first result is read. */
 AMP_INLINE int64_t amp_tap_at(const AmpTileCopy *copy, int axis, const AmpAxis *a, int64_t t) {
   return t % a->step * copy->phase[axis] + t / a->step * copy->step[axis];
 }
 
-/* n pixels of `channels` channels, the first at element `from`, each `step` after the one before.
- * The rest of the block becomes zeros. */
-AMP_INLINE void amp_copy_pixels(int dtype, const AmpSource *s, float *to, int64_t from, int64_t n,
-                                int64_t step, int channels) {
+/* n pixels of a whole block, the first at element `from`, each `step` after the one before. */
+AMP_INLINE void amp_copy_blocks(int dtype, const AmpSource *s, float *to, int64_t from, int64_t n,
+                                int64_t step) {
   for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
     AmpF8 v[2];
-    amp_read8(dtype, s->data, from, channels, &v[0]);
-    amp_read8(dtype, s->data, channels > 8 ? from + 8 : from, channels > 8 ? channels - 8 : 0,
-              &v[1]);
+    amp_read8(dtype, s->data, from, 8, &v[0]);
+    amp_read8(dtype, s->data, from + 8, 8, &v[1]);
     __builtin_memcpy(to, v, sizeof v);
   }
 }
 
-/* The same where neighbours lie side by side and channels do not. */
-AMP_FN void amp_copy_turned(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
-                            int channels) {
+/* The same of a block of few channels. What lies behind them in the copy is never used. */
+AMP_FN void amp_copy_few(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
+                         int channels) {
+  float buf[AMP_BLOCK];
+  for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
+    const float *v = (const float *)s->data + from;
+    if (s->dtype != AMPRT_F32)
+      v = amp_read(s->dtype, s->data, from, channels, buf);
+    for (int c = 0; c < channels; c++)
+      to[c] = v[c];
+  }
+}
+
+/* The same where pixels lie side by side and channels do not. */
+AMP_FN void amp_copy_turned(const AmpSource *s, float *to, int64_t from, int64_t n, int channels) {
   float buf[AMP_BUFFER];
   for (int64_t i = 0; i < n; i += AMP_WIDTH) {
     const int m = n - i < AMP_WIDTH ? (int)(n - i) : AMP_WIDTH;
-    for (int c = 0; c < AMP_BLOCK; c++) {
-      const float *v = buf;
-      if (c < channels && step == 1)
-        v = amp_read(s->dtype, s->data, from + i + c * s->channel, m, buf);
-      else
-        for (int j = 0; j < m; j++)
-          buf[j] = 0;
-      for (int j = 0; j < m && c < channels && step != 1; j++)
-        buf[j] = *amp_read(s->dtype, s->data, from + (i + j) * step + c * s->channel, 1, buf + j);
+    for (int c = 0; c < channels; c++) {
+      const float *v = amp_read(s->dtype, s->data, from + i + c * s->channel, m, buf);
       for (int j = 0; j < m; j++)
         to[(i + j) * AMP_BLOCK + c] = v[j];
     }
@@ -127,15 +152,15 @@ AMP_FN void amp_copy_turned(const AmpSource *s, float *to, int64_t from, int64_t
 AMP_FN void amp_copy_run(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
                          int channels) {
   if (s->channel != 1)
-    amp_copy_turned(s, to, from, n, step, channels);
+    amp_copy_turned(s, to, from, n, channels);
   else if (s->dtype == AMPRT_F32 && channels == AMP_BLOCK)
-    amp_copy_pixels(AMPRT_F32, s, to, from, n, step, AMP_BLOCK);
+    amp_copy_blocks(AMPRT_F32, s, to, from, n, step);
   else if (s->dtype == AMPRT_F16 && channels == AMP_BLOCK)
-    amp_copy_pixels(AMPRT_F16, s, to, from, n, step, AMP_BLOCK);
+    amp_copy_blocks(AMPRT_F16, s, to, from, n, step);
   else if (s->dtype == AMPRT_BF16 && channels == AMP_BLOCK)
-    amp_copy_pixels(AMPRT_BF16, s, to, from, n, step, AMP_BLOCK);
+    amp_copy_blocks(AMPRT_BF16, s, to, from, n, step);
   else
-    amp_copy_pixels(s->dtype, s, to, from, n, step, channels);
+    amp_copy_few(s, to, from, n, step, channels);
 }
 
 AMP_INLINE void amp_zero(float *to, int64_t n) {

@@ -17,7 +17,7 @@ typedef struct AmpConvTile {
   const AmpTap *tap;
   int64_t taps, filter_taps; /* used here; of the whole filter */
   int64_t channels;          /* that are read */
-  int64_t block, far;        /* in the copy of the image */
+  int64_t step, block, far;  /* in the image: to the next result, block; to the later half */
   int64_t y_step, y_far;     /* in the result */
 } AmpConvTile;
 
@@ -26,6 +26,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
                               const int vectors) {
   AmpV sum[16][2], b[2];
   const int near = pixels % 2 ? pixels : pixels / 2;
+  const int64_t step = a->step;
   AMP_UNROLL(16)
   for (int p = 0; p < pixels; p++)
     AMP_UNROLL(2)
@@ -43,8 +44,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
           b[v] = amp_v_load(from + v * AMP_WIDE);
         AMP_UNROLL(16)
         for (int p = 0; p < pixels; p++) {
-          const AmpV q =
-              amp_v_all(p < near ? near_x[p * AMP_BLOCK + i] : far_x[(p - near) * AMP_BLOCK + i]);
+          const AmpV q = amp_v_all(p < near ? near_x[p * step + i] : far_x[(p - near) * step + i]);
           AMP_UNROLL(2)
           for (int v = 0; v < vectors; v++)
             sum[p][v] = amp_v_fma(q, b[v], sum[p][v]);

@@ -42,20 +42,20 @@ static int64_t tile_bytes(const Tiles *t, int64_t rows, int64_t cols) {
 }
 
 /* Whole rows where one fits, else a part of one, of some `step` columns. */
-static void choose_tile(const Tiles *t, int64_t step, int64_t *rows, int64_t *cols) {
+static void choose_tile(const Tiles *t, int64_t bytes, int64_t step, int64_t *rows, int64_t *cols) {
   int64_t phases_high = t->backward ? t->high.stride : 1;
   int64_t phases_wide = t->backward ? t->wide.stride : 1;
   int64_t high = (t->high.out + phases_high - 1) / phases_high;
   *cols = (t->wide.out + phases_wide - 1) / phases_wide;
   *rows = 1;
-  if (tile_bytes(t, 1, *cols) > TILE_BYTES && *cols > step) {
+  if (tile_bytes(t, 1, *cols) > bytes && *cols > step) {
     int64_t n = (*cols - 1) / step;
-    while (n > 1 && tile_bytes(t, 1, n * step) > TILE_BYTES)
+    while (n > 1 && tile_bytes(t, 1, n * step) > bytes)
       n--;
     *cols = n * step;
     return;
   }
-  while (*rows < high && tile_bytes(t, *rows + 1, *cols) <= TILE_BYTES)
+  while (*rows < high && tile_bytes(t, *rows + 1, *cols) <= bytes)
     ++*rows;
   int64_t pieces = (high + *rows - 1) / *rows;
   *rows = (high + pieces - 1) / pieces;
@@ -88,7 +88,7 @@ static void finish_conv(OwnPlan *plan, bool low) {
   AmpConv *a = &plan->conv;
   int64_t taps = a->high.taps * a->wide.taps;
   Tiles tiles = {.high = a->high, .wide = a->wide, .backward = a->backward, .c = a->c};
-  choose_tile(&tiles, STEP, &a->rows, &a->cols);
+  choose_tile(&tiles, TILE_BYTES, STEP, &a->rows, &a->cols);
   a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || leaves(&a->high, a->backward) ||
             leaves(&a->wide, a->backward);
   a->packed = 0;
@@ -98,16 +98,21 @@ static void finish_conv(OwnPlan *plan, bool low) {
   plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }
 
+/* Do the vectors of the widest register tile end with the last channel? */
+static bool fills_vectors(int64_t k) {
+  return k % AMP_BLOCK == 0 && k % AMP_GRAD_GROUP <= 2 * AMP_BLOCK;
+}
+
 static void finish_grad(OwnPlan *plan, bool low) {
-  enum { STEP = 104, WIDE = 256 };
+  enum { STEP = 104 };
   AmpConvGrad *a = &plan->grad;
   int64_t taps = a->high.taps * a->wide.taps;
   Tiles tiles = {.high = a->high, .wide = a->wide, .c = a->c, .k = a->k};
-  choose_tile(&tiles, STEP, &a->rows, &a->cols);
   a->sums_bytes = ceil_to(a->k, AMP_GRAD_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32;
   bool large = a->sums_bytes > SLOT_BYTES;
   a->copy_x = low || (large && taps == 1);
-  a->copy_dy = low || a->k % AMP_GRAD_GROUP || a->k >= WIDE;
+  a->copy_dy = low || large || !fills_vectors(a->k);
+  choose_tile(&tiles, large ? 2 * TILE_BYTES : TILE_BYTES, STEP, &a->rows, &a->cols);
   tiles.c = a->copy_x ? a->c : 0;
   tiles.k = a->copy_dy ? a->k : 0;
   a->lane_bytes = tile_bytes(&tiles, a->rows, a->cols);

@@ -81,16 +81,17 @@ AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const floa
 
 /* All results of one group of channels. */
 AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, int64_t k, int m) {
-  const AmpConvTileRow *two = amp_cut_rows(cut, p->cols);
-  int64_t i = 0;
-  for (; two && i + 2 <= p->rows; i += 2)
-    amp_conv_piece(p, two, w, k, m, (int64_t[]){i, 0}, (int64_t[]){i + 1, 0});
-  for (; i < p->rows; i++)
+  for (int64_t i = 0; i < p->rows;) {
+    const int two = i + 2 <= p->rows && amp_cut_two(cut, p->cols);
     for (int64_t j = 0; j < p->cols;) {
-      const AmpConvTileRow *row = amp_cut_next(cut, p->cols - j);
-      amp_conv_piece(p, row, w, k, m, (int64_t[]){i, j}, (int64_t[]){i, j + row->pixels / 2});
-      j += row->pixels;
+      const AmpConvTileRow *row = amp_cut_next(cut, two, p->cols - j);
+      const int64_t half = row->pixels / 2;
+      amp_conv_piece(p, row, w, k, m, (int64_t[]){i, j},
+                     two ? (int64_t[]){i + 1, j} : (int64_t[]){i, j + half});
+      j += two ? half : row->pixels;
     }
+    i += 1 + two;
+  }
 }
 
 /* The same, one by one and without a product of padding: in a filter with Inf or NaN those would
@@ -117,7 +118,7 @@ AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *
     if (!bad)
       amp_conv_group(p, cut, w, k, m);
     else
-      amp_conv_exact(p, amp_cut_next(cut, 1), w, k, m);
+      amp_conv_exact(p, amp_cut_next(cut, 0, 1), w, k, m);
   }
 }
 
@@ -181,7 +182,7 @@ AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
   const AmpConv *a = (const AmpConv *)args;
   const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
   const int bad = amp_pack_filter(run, a) && leaves;
-  const AmpCuts cuts = {amp_cut(amp_conv_tiles), amp_cut(amp_conv_thin_tiles)};
+  const AmpCuts cuts = {amp_cut(amp_conv_tiles, 2), amp_cut(amp_conv_thin_tiles, 1)};
   const AmpAxis high = amp_axis_span(&a->high, a->backward);
   const AmpAxis wide = amp_axis_span(&a->wide, a->backward);
   const int64_t down = amp_pieces(high.outs, a->rows), across = amp_pieces(wide.outs, a->cols);

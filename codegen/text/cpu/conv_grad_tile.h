@@ -56,7 +56,7 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
 #define AMP_GRAD_TILES(T)                                                                          \
   T(4, 4) T(3, 4) T(1, 4) T(8, 2) T(4, 2) T(3, 2) T(1, 2) T(16, 1) T(8, 1) T(4, 1) T(3, 1) T(1, 1)
 #else
-#define AMP_GRAD_TILES(T) T(4, 2) T(3, 2) T(1, 2)
+#define AMP_GRAD_TILES(T) T(6, 2) T(4, 2) T(3, 2) T(1, 2)
 #endif
 
 typedef void AmpGradTileFn(const AmpGradTile *a, const float *x, const float *dy, float *sum);

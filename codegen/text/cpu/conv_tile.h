@@ -93,39 +93,46 @@ AMP_CONV_THIN_TILES(AMP_CONV_TILE)
 static const AmpConvTileRow amp_conv_tiles[] = {AMP_CONV_TILES(AMP_CONV_TILE_ROW){0, 0}};
 static const AmpConvTileRow amp_conv_thin_tiles[] = {AMP_CONV_THIN_TILES(AMP_CONV_TILE_ROW){0, 0}};
 
-/* How a run of results is cut into tiles. Short ones take as long as four results. */
+/* How runs of results are cut into tiles. A tile of fewer than eight sums takes as long as one of
+ * eight, as it waits for its own sums. Tiles of an even number can also compute one half of it in
+ * each of two rows. */
 enum { AMP_CUT_MOST = 32 };
 typedef struct AmpCut {
-  const AmpConvTileRow *row;      /* all tiles */
-  uint8_t next[AMP_CUT_MOST + 1]; /* by the length of what is left: which tile comes next */
+  const AmpConvTileRow *row; /* all tiles */
+  uint8_t next[2]
+              [AMP_CUT_MOST + 1]; /* of one row, of two: by the length of what is left, which tile
+                                        comes next */
+  uint8_t two[AMP_CUT_MOST + 1];  /* by length: are two rows at once faster */
 } AmpCut;
 
-AMP_FN AmpCut amp_cut(const AmpConvTileRow *row) {
-  AmpCut cut = {.row = row, .next = {0}};
-  int cost[AMP_CUT_MOST + 1] = {0};
+AMP_FN AmpCut amp_cut(const AmpConvTileRow *row, int vectors) {
+  enum { NEVER = 1 << 20 };
+  AmpCut cut = {.row = row, .next = {{0}}};
+  int cost[2][AMP_CUT_MOST + 1] = {{0}};
   for (int n = 1; n <= AMP_CUT_MOST; n++) {
-    cost[n] = 1 << 20;
-    for (int i = 0; row[i].run; i++) {
-      const int p = row[i].pixels, c = p > n ? 1 << 20 : 4 * (p < 4 ? 4 : p) + 1 + cost[n - p];
-      if (c < cost[n]) {
-        cost[n] = c;
-        cut.next[n] = (uint8_t)i;
+    for (int two = 0; two < 2; two++) {
+      cost[two][n] = NEVER;
+      for (int i = 0; row[i].run; i++) {
+        const int sums = row[i].pixels * vectors, width = row[i].pixels >> two;
+        if (width > n || width << two != row[i].pixels)
+          continue;
+        const int c = 2 * (sums < 8 ? 8 : sums) + 1 + cost[two][n - width];
+        if (c < cost[two][n]) {
+          cost[two][n] = c;
+          cut.next[two][n] = (uint8_t)i;
+        }
       }
     }
+    cut.two[n] = cost[1][n] < 2 * cost[0][n];
   }
   return cut;
 }
 
-AMP_INLINE const AmpConvTileRow *amp_cut_next(const AmpCut *cut, int64_t left) {
-  return &cut->row[left > AMP_CUT_MOST ? 0 : cut->next[left]];
+AMP_INLINE const AmpConvTileRow *amp_cut_next(const AmpCut *cut, int two, int64_t left) {
+  return &cut->row[left > AMP_CUT_MOST ? 0 : cut->next[two][left]];
 }
-
-/* The tile that computes two rows of n results at once, or NULL. */
-AMP_INLINE const AmpConvTileRow *amp_cut_rows(const AmpCut *cut, int64_t n) {
-  for (const AmpConvTileRow *row = cut->row; row->run; row++)
-    if (row->pixels == 2 * n)
-      return row;
-  return NULL;
+AMP_INLINE int amp_cut_two(const AmpCut *cut, int64_t n) {
+  return n <= AMP_CUT_MOST && cut->two[n];
 }
 
 #endif

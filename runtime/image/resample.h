@@ -17,7 +17,8 @@ typedef struct AmprtResample {
   size_t stride;       /* of a row in `rows` */
   unsigned char *rows; /* the last `vertical.taps` rows; row y is in place y % taps */
   float *sum;          /* of one row's columns */
-  size_t room[2];      /* bytes of rows and sum */
+  float *fourfold;     /* the horizontal weights, each four times, for the lanes of a pixel */
+  size_t room[3];      /* bytes of rows, sum and fourfold */
 } AmprtResample;
 
 /* After both axes, `lanes`, `reversed` and `out` are set: the source rows to come are

@@ -4,7 +4,6 @@
 #include "launches.h"
 #include "tests/ops/rows.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { N_SEEDS = 2 };
@@ -15,26 +14,6 @@ static bool needs_no_library(const Case *row) {
          !strstr(row->text, "matmul");
 }
 
-static bool same_bits(double a, double b) {
-  return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b);
-}
-
-static int check_same(const RowSet *set, EvalEnv *a, EvalEnv *b, int seed) {
-  int failed = 0;
-  for (int i = 0; i < a->n; i++) {
-    const EvalTensor *x = &a->tensor[i], *y = eval_env_get(b, a->name[i]);
-    int64_t at = 0, n = type_count(x->type);
-    while (at < n && same_bits(x->v[at], y->v[at]))
-      at++;
-    if (at == n)
-      continue;
-    printf("FAIL %s: %s[%lld] is %.9g, but %.9g in order %d\n", row_name(set, a->name[i]),
-           a->name[i], (long long)at, x->v[at], y->v[at], seed);
-    failed++;
-  }
-  return failed;
-}
-
 static int check_graph(const RowSet *set, Launches *launches, int g) {
   EvalEnv *first = rows_fill(set->arena, set->plain->graph[g]);
   int failed = launches_run(launches, g, 0, first);
@@ -42,7 +21,7 @@ static int check_graph(const RowSet *set, Launches *launches, int g) {
   for (int seed = 1; seed < N_SEEDS; seed++) {
     EvalEnv *again = rows_fill(set->arena, set->plain->graph[g]);
     failed += launches_run(launches, g, (uint64_t)seed, again);
-    failed += check_same(set, first, again, seed);
+    failed += rows_same(set, first, again, "in another order");
   }
   return failed;
 }

@@ -4,8 +4,6 @@
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"
 
-#include <math.h>
-
 static const DType dtypes[] = {DT_F32, DT_F16, DT_BF16};
 static const int threads[] = {1, 2, 3, 5};
 /* The last one has neither vectors of eight floats nor a product and sum in one rounding. */
@@ -40,42 +38,22 @@ static bool is_wanted(int l, DType dtype) {
   return level_is_here(l) && (dtype == DT_F32 || l == (dtype == DT_F16 && wide));
 }
 
-static bool same_bits(double a, double b) {
-  return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b);
-}
-
-static int check_same(const RowSet *rows, EvalEnv *a, EvalEnv *b, const char *march,
-                      int n_threads) {
-  int failed = 0;
-  for (int i = 0; i < a->n; i++) {
-    const EvalTensor *x = &a->tensor[i], *y = eval_env_get(b, a->name[i]);
-    int64_t at = 0, n = type_count(x->type);
-    while (at < n && same_bits(x->v[at], y->v[at]))
-      at++;
-    if (at == n)
-      continue;
-    printf("FAIL %s: %s[%lld] is %.9g, but %.9g for %s with %d threads\n",
-           row_name(rows, a->name[i]), a->name[i], (long long)at, x->v[at], y->v[at], march,
-           n_threads);
-    failed++;
-  }
-  return failed;
-}
-
 /* All graphs of one program; `first` is what the first level gave, by graph, or is to be set. */
 static int check_program(const RowSet *rows, Program *program, int l, EvalEnv *first[ROW_GRAPHS]) {
   int failed = 0;
   for (int g = 0; g < ROW_GRAPHS; g++) {
     EvalEnv *one = NULL;
+    const char *march = level[l].march;
     for (int t = 0; t < N_THREADS; t++) {
       EvalEnv *got = rows_fill(rows->arena, rows->plain->graph[g]);
       failed += program_run(program, g, threads[t], got) != 0;
       if (one)
-        failed += check_same(rows, one, got, level[l].march, threads[t]);
+        failed += rows_same(rows, one, got,
+                            arena_printf(rows->arena, "for %s with %d threads", march, threads[t]));
       one = one ? one : got;
     }
     if (first[g] && level[l].same)
-      failed += check_same(rows, first[g], one, level[l].march, threads[0]);
+      failed += rows_same(rows, first[g], one, arena_printf(rows->arena, "for %s", march));
     first[g] = first[g] ? first[g] : one;
     failed += rows_compare(rows, one, g);
   }

@@ -124,6 +124,26 @@ int rows_compare(const RowSet *set, EvalEnv *got, int g) {
   return failed;
 }
 
+static bool same_bits(double a, double b) {
+  return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b);
+}
+
+int rows_same(const RowSet *set, const EvalEnv *first, EvalEnv *second, const char *again) {
+  int failed = 0;
+  for (int i = 0; i < first->n; i++) {
+    const EvalTensor *x = &first->tensor[i], *y = eval_env_get(second, first->name[i]);
+    int64_t at = 0, n = type_count(x->type);
+    while (at < n && same_bits(x->v[at], y->v[at]))
+      at++;
+    if (at == n)
+      continue;
+    printf("FAIL %s: %s[%lld] is %.9g, but %.9g %s\n", row_name(set, first->name[i]),
+           first->name[i], (long long)at, x->v[at], y->v[at], again);
+    failed++;
+  }
+  return failed;
+}
+
 RowSet rows_plan(DType dtype, const Target *target, bool (*takes)(const Case *row)) {
   static const char passes[] = "assign-layout,lower-norm,fuse,schedule,plan-memory,check-plan";
   RowSet set = {.arena = arena_new(), .dtype = dtype, .takes = takes};

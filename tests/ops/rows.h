@@ -28,5 +28,8 @@ EvalEnv *rows_fill(Arena *arena, const Graph *graph);
 /* Outputs and new state of graph g against the evaluator's, within the rows' bounds. Prints each
  * failure and returns how many there were. */
 int rows_compare(const RowSet *set, EvalEnv *got, int g);
+/* Two results of one graph, which must have the same bits; `again` says how the second was made.
+ * Prints and counts as rows_compare does. */
+int rows_same(const RowSet *set, const EvalEnv *first, EvalEnv *second, const char *again);
 
 #endif

@@ -161,15 +161,22 @@ static void test_twice_and_other_size(void **state) {
   expect(one, 3, "the connection to rank 0 is lost");
 }
 
+/* A socket that listens at the first port. */
+static int take_port(const Meeting *m) {
+  int door = socket(AF_INET, SOCK_STREAM, 0);
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(m->port))};
+  assert_int_equal(bind(door, (struct sockaddr *)&a, sizeof a), 0);
+  assert_int_equal(listen(door, 9), 0);
+  return door;
+}
+
 /* Whoever knocks and says nothing, or something else, keeps nobody from meeting; nor does a program
  * that has the first port. */
 static void test_strangers(void **state) {
   (void)state;
   Meeting m = meeting(2, 10);
-  int taken = socket(AF_INET, SOCK_STREAM, 0);
-  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(m.port))};
-  assert_int_equal(bind(taken, (struct sockaddr *)&a, sizeof a), 0);
-  assert_int_equal(listen(taken, 9), 0);
+  int taken = take_port(&m);
+  struct sockaddr_in a = {.sin_family = AF_INET};
   Child zero = begin(meet, 0, &m);
   nap(0.3);
   a.sin_port = htons((uint16_t)(atoi(m.port) + 1));
@@ -216,10 +223,7 @@ static void echo(int door, const void *arg) {
 static void test_echo(void **state) {
   (void)state;
   Meeting m = meeting(2, 10);
-  int door = socket(AF_INET, SOCK_STREAM, 0);
-  struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(m.port))};
-  assert_int_equal(bind(door, (struct sockaddr *)&a, sizeof a), 0);
-  assert_int_equal(listen(door, 9), 0);
+  int door = take_port(&m);
   Child itself = begin(echo, door, NULL), one = begin(meet, 1, &m);
   nap(0.3);
   Child zero = begin(meet, 0, &m);

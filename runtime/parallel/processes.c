@@ -77,7 +77,7 @@ static AmprtStatus choose_number(AmprtOptions *options, const AmprtPart *part, i
   AmprtLaunch launch = {0};
   if (!status && *n)
     status = amprt_launch_read(&launch, error);
-  if (!status && launch.launcher)
+  if (launch.launcher) /* also where it has not said how they meet */
     return amprt_fail(error, AMPRT_USAGE,
                       "--%s starts processes by itself, and this one is one of %d that %s has "
                       "started (%s): leave out one of the two",

@@ -251,7 +251,8 @@ def kind_flags(rng, tools):
         value = rng.choice(list(WORDS) + words).replace("\0", "")
         given.append("--" + flag + ("=" + value if argument and rng.random() < 0.9 else rng.choice(("", "", "=", "=" + value))))
     flags = ["--target=cpu", *given, "--emit=ir", "-o", "out"]
-    return Case([tools.ampcc, "x.pb", *flags], {"x.pb": tools.made(tools.zoo, "mlp")})
+    output = "" if "--print-recipe" in given else "out"  # it prints and exits
+    return Case([tools.ampcc, "x.pb", *flags], {"x.pb": tools.made(tools.zoo, "mlp")}, output=output)
 
 
 def kind_zoo(rng, tools):

@@ -73,12 +73,6 @@ static void flatten(int64_t *n, AmpWindow *high, AmpWindow *wide) {
 
 /* ---- ops ---- */
 
-/* Does a window of the convolution reach beyond the image? */
-static bool leaves(const AmpWindow *w, bool backward) {
-  int64_t image = backward ? w->out : w->in, windows = backward ? w->in : w->out;
-  return w->taps > 1 || w->pad || (windows - 1) * w->stride + w->taps > image;
-}
-
 /* Neighbours among the results whose elements lie a multiple of this apart share so few places of
  * the first-level cache that they drive each other out. */
 enum { FAR = 1024 };
@@ -89,8 +83,8 @@ static void finish_conv(OwnPlan *plan, bool low) {
   int64_t taps = a->high.taps * a->wide.taps;
   Tiles tiles = {.high = a->high, .wide = a->wide, .backward = a->backward, .c = a->c};
   choose_tile(&tiles, TILE_BYTES, STEP, &a->rows, &a->cols);
-  a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || leaves(&a->high, a->backward) ||
-            leaves(&a->wide, a->backward);
+  a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || amp_leaves(&a->high, a->backward) ||
+            amp_leaves(&a->wide, a->backward);
   a->packed = 0;
   a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32, ALIGN);
   a->lane_bytes = ceil_to(taps * 2 * (int64_t)sizeof(int64_t), ALIGN) +

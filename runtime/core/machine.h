@@ -6,8 +6,8 @@
 
 typedef struct AmprtMachine {
   const AmprtProgram *program;
-  const AmprtGraph
-      *train; /* the graph that trains: train_dp if a step has several shards, else 0 */
+  /* The graph that trains: train_dp if a step has several shards, else graph 0. */
+  const AmprtGraph *train;
   uint64_t arena_bytes;
   AmprtRun run;     /* with a device: copies of its blocks, valid only in ranges that were pulled */
   bool opened;      /* program->open has been called */

@@ -54,8 +54,8 @@ AMP_FN void amp_list_taps(AmpConvPart *p, int trim, int64_t row, int64_t col) {
     }
 }
 
-/* Computes one tile of registers and stores m channels of its results. `row` and `col` are of its
- * first result, `far_row` and `far_col` of the first one of its later half. */
+/* Computes one tile of registers and stores m channels, from k on, of its results. `at` is the row
+ * and column of its first result, `far` of the first one of its later half. */
 AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const float *w, int64_t k,
                            int m, const int64_t at[2], const int64_t far[2]) {
   const float *x = p->copy.at + at[0] * p->copy.step[0] + at[1] * p->copy.step[1];
@@ -129,12 +129,6 @@ AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* Does a window of the convolution reach beyond the image? */
-AMP_INLINE int amp_leaves(const AmpWindow *w, int backward) {
-  const int64_t image = backward ? w->out : w->in, windows = backward ? w->in : w->out;
-  return w->taps > 1 || w->pad || (windows - 1) * w->stride + w->taps > image;
-}
-
 /* How many remainders the positions of results have, and the axis of one of them. */
 AMP_INLINE int64_t amp_remainders(const AmpWindow *w, int backward) {
   return backward ? amp_least(w->stride, w->out) : 1;
@@ -181,7 +175,7 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
 AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
   const AmpConv *a = (const AmpConv *)args;
   const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
-  const int bad = amp_pack_filter(run, a) && leaves;
+  const int bad = amp_pack_filter(run, a, leaves);
   const AmpCuts cuts = {amp_cut(amp_conv_tiles, 2), amp_cut(amp_conv_thin_tiles, 1)};
   const AmpAxis high = amp_axis_span(&a->high, a->backward);
   const AmpAxis wide = amp_axis_span(&a->wide, a->backward);

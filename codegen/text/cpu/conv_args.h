@@ -7,7 +7,7 @@
 
 /* Channels go in blocks of AMP_BLOCK, those of the result in groups of at most AMP_GROUP (of a
  * filter's gradient: AMP_GRAD_GROUP); the width of vectors says how many make a group. Workspace is
- * planned for AMP_LANES_PLANNED threads: a program that runs more has one more buffer. */
+ * planned for AMP_TEAM threads: a program that runs more has one more buffer. */
 enum { AMP_BLOCK = 16, AMP_GROUP = 32, AMP_GRAD_GROUP = 64, AMP_TEAM = 4 };
 
 /* How a filter and an image meet along one axis. */
@@ -15,6 +15,13 @@ typedef struct AmpWindow {
   int64_t in, out; /* size of what is read, and of the result */
   int64_t taps, stride, pad;
 } AmpWindow;
+
+/* Does a window of a convolution reach beyond the image? In its data gradient (`backward`) the
+ * image is the result. */
+static inline int amp_leaves(const AmpWindow *w, int backward) {
+  const int64_t image = backward ? w->out : w->in, windows = backward ? w->in : w->out;
+  return w->taps > 1 || w->pad || (windows - 1) * w->stride + w->taps > image;
+}
 
 /* A convolution, its data gradient (`backward`: `in` is dy, `out` is dx), or the product of two
  * matrices, which is a convolution of one image of one row, whose pixels are the rows of the

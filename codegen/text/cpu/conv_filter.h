@@ -97,19 +97,19 @@ AMP_FN void amp_pack_rows(const AmpConv *a, const void *filter, float *packed, i
       float *to = packed + amp_filter_at(a, k / AMP_OUTS, block) + (tap * n + i) * AMP_OUTS;
       const int m = a->k - k < AMP_OUTS ? (int)(a->k - k) : AMP_OUTS;
       const float *from = amp_read(a->filter.dtype, filter, at + k, m, buf);
-      if (m < AMP_OUTS)
-        amp_zero(to, AMP_OUTS);
-      if (m < AMP_OUTS)
-        __builtin_memcpy(to, from, (size_t)m * sizeof *to);
-      else
+      if (m == AMP_OUTS) { /* a size that the compiler knows */
         __builtin_memcpy(to, from, AMP_OUTS * sizeof *to);
+        continue;
+      }
+      amp_zero(to, AMP_OUTS);
+      __builtin_memcpy(to, from, (size_t)m * sizeof *to);
     }
   }
 }
 
-/* Packs the filter on all threads. Returns whether it has an element that is Inf or NaN. Each chunk
- * reads what lies side by side. */
-AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a) {
+/* Packs the filter on all threads. Returns whether it has an element that is Inf or NaN, which is
+ * looked for only with `look`. Each chunk reads what lies side by side. */
+AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a, int look) {
   const void *filter = amp_at(run, &a->filter);
   float *packed = (float *)(void *)(run->arena + a->packed);
   const int64_t blocks = amp_blocks(a->c), taps = amp_filter_taps(a);
@@ -123,7 +123,7 @@ AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a) {
     const int n = amp_in_block(a->c, block);
     if (a->filter_out == 1) {
       amp_pack_rows(a, filter, packed, block, other, n);
-      for (int64_t g = 0; g < groups; g++)
+      for (int64_t g = 0; g < groups && look; g++)
         wild |=
             amp_any_wild(packed + amp_filter_at(a, g, block) + other * n * AMP_OUTS, n * AMP_OUTS);
       continue;
@@ -135,7 +135,7 @@ AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a) {
       amp_pack_turned(a, filter, to + t * n * AMP_OUTS,
                       other * AMP_OUTS * a->filter_out + t * a->filter_tap + block * AMP_BLOCK, n,
                       m);
-    wild |= amp_any_wild(to, taps * n * AMP_OUTS);
+    wild |= look && amp_any_wild(to, taps * n * AMP_OUTS);
   }
   return wild;
 }

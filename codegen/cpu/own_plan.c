@@ -19,13 +19,10 @@ static int64_t most(int64_t a, int64_t b) {
 
 /* ---- copies of tiles ---- */
 
-/* How many elements along the axis are copied for n neighbouring results: amp_reach of
- * conv_image.h, and of a data gradient that of amp_axis_span. */
+/* How many elements along the axis are copied for n neighbouring results. */
 static int64_t reach(const AmpWindow *w, bool backward, int64_t n) {
-  int64_t first = w->pad - w->taps + 1, up = first < 0 ? 0 : w->stride - 1;
-  int64_t span = (w->pad + w->stride - 1) / w->stride - (first + up) / w->stride + 1;
-  int64_t taps = backward ? span : w->taps, step = backward ? 1 : w->stride;
-  return least(taps, step) * (n + (taps - 1) / step);
+  AmpAxis span = amp_axis_span(w, backward);
+  return amp_phases(&span) * amp_reach(&span, n);
 }
 
 typedef struct Tiles { /* what decides how large a tile may be */
@@ -43,10 +40,8 @@ static int64_t tile_bytes(const Tiles *t, int64_t rows, int64_t cols) {
 
 /* Whole rows where one fits, else a part of one, of some `step` columns. */
 static void choose_tile(const Tiles *t, int64_t bytes, int64_t step, int64_t *rows, int64_t *cols) {
-  int64_t phases_high = t->backward ? t->high.stride : 1;
-  int64_t phases_wide = t->backward ? t->wide.stride : 1;
-  int64_t high = (t->high.out + phases_high - 1) / phases_high;
-  *cols = (t->wide.out + phases_wide - 1) / phases_wide;
+  int64_t high = amp_axis_span(&t->high, t->backward).outs;
+  *cols = amp_axis_span(&t->wide, t->backward).outs;
   *rows = 1;
   if (tile_bytes(t, 1, *cols) > bytes && *cols > step) {
     int64_t n = (*cols - 1) / step;

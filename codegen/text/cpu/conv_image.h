@@ -22,51 +22,6 @@ AMP_INLINE unsigned char *amp_lane(const AmprtRun *run, int64_t lane, int64_t by
                       : amp_more_lanes + (t - AMP_TEAM) * amp_more_lanes_each;
 }
 
-/* ---- windows ---- */
-
-/* One axis of the results with equal taps: all of them or, in a data gradient, those whose position
- * has the same remainder. Tap t of result i reads element i * step + t + origin. */
-typedef struct AmpAxis {
-  int64_t outs, out_first, out_step; /* result i lies at out_first + i * out_step */
-  int64_t taps, step, origin;
-  int64_t filter_first, filter_step; /* tap t is this row of the filter: first + t * step */
-} AmpAxis;
-
-AMP_INLINE AmpAxis amp_axis_forward(const AmpWindow *w) {
-  return (AmpAxis){w->out, 0, 1, w->taps, w->stride, -w->pad, 0, 1};
-}
-
-/* Result h of a data gradient is a sum over the rows r of the filter for which h + pad - r is a
- * multiple of the stride. */
-AMP_INLINE AmpAxis amp_axis_backward(const AmpWindow *w, int64_t phase) {
-  const int64_t s = w->stride, first = (phase + w->pad) % s;
-  AmpAxis a = {(w->out - phase + s - 1) / s, phase, s, 0, 1, 0, 0, -s};
-  if (first < w->taps)
-    a.taps = (w->taps - first - 1) / s + 1;
-  a.origin = (phase + w->pad - first) / s - a.taps + 1;
-  a.filter_first = first + s * (a.taps - 1);
-  return a;
-}
-
-/* The axis that reads whatever the results of any remainder read. */
-AMP_INLINE AmpAxis amp_axis_span(const AmpWindow *w, int backward) {
-  if (!backward)
-    return amp_axis_forward(w);
-  const int64_t reach = w->pad - w->taps + 1, up = reach < 0 ? 0 : w->stride - 1;
-  AmpAxis a = amp_axis_backward(w, 0);
-  a.origin = (reach + up) / w->stride;
-  a.taps = (w->pad + w->stride - 1) / w->stride - a.origin + 1;
-  return a;
-}
-
-/* How many remainders there are, and how many elements of each `n` neighbouring results read. */
-AMP_INLINE int64_t amp_phases(const AmpAxis *a) {
-  return a->taps < a->step ? a->taps : a->step;
-}
-AMP_INLINE int64_t amp_reach(const AmpAxis *a, int64_t n) {
-  return a->taps ? n + (a->taps - 1) / a->step : 0;
-}
-
 /* ---- the copy ---- */
 
 typedef struct AmpSource { /* images to copy from */

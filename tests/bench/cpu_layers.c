@@ -1,9 +1,10 @@
 /* GFLOP/s of the convolutions of ResNet-50 and of the CIFAR ResNet-20, forward, data gradient and
  * filter's gradient: our own kernels against oneDNN as ampcc calls it, run in turn.
  *
- *     cpu_layers [THREADS [BATCH [ROUNDS [LAYER]]]]
+ *     cpu_layers [THREADS [BATCH [ROUNDS [LAYER [TYPE [KINDS]]]]]]
  *
- * One thread is timed by its processor time, which other work of the machine does not count to;
+ * LAYER is a row of `layers`, or `all`; TYPE is f32, f16 or bf16; KINDS some letters of `fdw`, for
+ * forward, data and filter's gradient. One thread is timed by its processor time, which other work of the machine does not count to;
  * more threads by the clock. */
 #include "codegen/cpu/onednn.h"
 #include "codegen/cpu/own_plan.h"
@@ -39,6 +40,8 @@ static const Layer layers[] = {
 enum { N_LAYERS = sizeof layers / sizeof *layers, MAX_ROUNDS = 101 };
 
 static int threads = 1;
+static const char *type_name = "f32";
+static int type = AMPRT_F32, size = 4; /* of an element in bytes */
 
 static double seconds(void) {
   struct timespec t;
@@ -59,11 +62,11 @@ static unsigned char *arena(int64_t operands, int64_t workspace) {
   int64_t bytes = (operands + workspace + 4095) / 4096 * 4096;
   unsigned char *p = aligned_alloc(4096, (size_t)bytes);
   CHECK(p, "out of memory");
-  float *x = (float *)(void *)p;
   uint64_t seed = 1;
-  for (int64_t i = 0; i < bytes / 4; i++) {
+  for (int64_t i = 0; i < bytes / size; i++) {
     seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-    x[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
+    const float x = (float)(int32_t)(seed >> 32) * 0x1p-31f;
+    amp_write(type, p, i, 1, &x);
   }
   return p;
 }
@@ -73,20 +76,20 @@ static Node *make_node(Arena *memory, DnnKind kind, int64_t dim[3][4], const Dnn
   static const OpKind of[] = {OP_CONV2D, OP_CONV2D_DGRAD, OP_CONV2D_WGRAD};
   static const char *const names[] = {"conv2d", "conv2d_dgrad", "conv2d_wgrad"};
   static const int order[][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}};
-  char text[600], type[3][80];
+  char text[600], shape[3][80];
   for (int i = 0; i < 3; i++) {
     const int64_t *d = dim[order[kind][i]];
-    snprintf(type[i], sizeof type[i], "%lld,%lld,%lld,%lld", (long long)d[0], (long long)d[1],
+    snprintf(shape[i], sizeof shape[i], "%lld,%lld,%lld,%lld", (long long)d[0], (long long)d[1],
              (long long)d[2], (long long)d[3]);
   }
   snprintf(text, sizeof text,
-           "graph @g stage lowered {\n %%a = input {name=\"a\"} : f32[%s]\n"
-           " %%b = input {name=\"b\"} : f32[%s]\n"
-           " %%y = %s %%a, %%b {stride=[%d,%d], pad=[%d,%d,%d,%d]%s%s%s} : f32[%s]\n"
+           "graph @g stage lowered {\n %%a = input {name=\"a\"} : %s[%s]\n"
+           " %%b = input {name=\"b\"} : %s[%s]\n"
+           " %%y = %s %%a, %%b {stride=[%d,%d], pad=[%d,%d,%d,%d]%s%s%s} : %s[%s]\n"
            " output %%y {name=\"y\"}\n}\n",
-           type[0], type[1], names[kind], (int)op->stride[0], (int)op->stride[1], (int)op->pad[0],
+           type_name, shape[0], type_name, shape[1], names[kind], (int)op->stride[0], (int)op->stride[1], (int)op->pad[0],
            (int)op->pad[1], (int)op->pad[2], (int)op->pad[3], kind == DNN_CONV ? "" : ", shape=[",
-           kind == DNN_CONV ? "" : type[2], kind == DNN_CONV ? "" : "]", type[2]);
+           kind == DNN_CONV ? "" : shape[2], kind == DNN_CONV ? "" : "]", type_name, shape[2]);
   Diag diag = {.out = stderr, .source = text};
   Module *module = module_parse(memory, "layer", text, &diag);
   CHECK(module, "the layer does not parse");
@@ -102,11 +105,11 @@ static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind
   int64_t dim[3][4] = {{n, l->h, l->h, l->c}, {l->k, l->r, l->r, l->c}, {n, ho, ho, l->k}};
   int64_t at[4] = {0};
   for (int i = 0; i < 3; i++)
-    at[i + 1] = (at[i] + dim[i][0] * dim[i][1] * dim[i][2] * dim[i][3] * 4 + 4095) / 4096 * 4096;
+    at[i + 1] = (at[i] + dim[i][0] * dim[i][1] * dim[i][2] * dim[i][3] * size + 4095) / 4096 * 4096;
   const int order[][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}};
   const int *o = order[kind];
   *c = (Contest){.dnn = {.kind = (uint8_t)kind,
-                         .dtype = AMPRT_F32,
+                         .dtype = (uint8_t)type,
                          .n = n,
                          .h = l->h,
                          .w = l->h,
@@ -123,7 +126,7 @@ static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind
                          .out = {(uint64_t)at[o[2]], 0, NULL},
                          .workspace = (uint64_t)at[3]},
                  .out = (uint64_t)at[o[2]],
-                 .out_count = (at[o[2] + 1] - at[o[2]]) / 4};
+                 .out_count = (at[o[2] + 1] - at[o[2]]) / size};
   onednn_choose(&c->dnn);
   int64_t bytes = dnn_workspace(&c->dnn, error, sizeof error);
   CHECK(bytes >= 0, "%s", error);
@@ -136,7 +139,7 @@ static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind
   c->own_run.arena = arena(at[3], c->own.workspace);
   AmpRef ref[3];
   for (int i = 0; i < 3; i++)
-    ref[i] = (AmpRef){.at = at[o[i]], .where = AMP_ARENA, .dtype = AMPRT_F32};
+    ref[i] = (AmpRef){.at = at[o[i]], .where = AMP_ARENA, .dtype = (uint8_t)type};
   AmpConv *conv = &c->own.conv;
   AmpConvGrad *grad = &c->own.grad;
   conv->in = grad->x = ref[0];
@@ -166,12 +169,13 @@ static double time_of(void (*run)(Contest *), Contest *c) {
 
 /* The largest difference, as a share of the largest element. */
 static double difference(const Contest *c) {
-  const float *a = (const float *)(const void *)(c->own_run.arena + c->out);
-  const float *b = (const float *)(const void *)(c->dnn_run.arena + c->out);
   double most = 0, largest = 0;
   for (int64_t i = 0; i < c->out_count; i++) {
-    most = fmax(most, fabs((double)a[i] - (double)b[i]));
-    largest = fmax(largest, fabs((double)b[i]));
+    float buf[2];
+    const double a = (double)*amp_read(type, c->own_run.arena + c->out, i, 1, &buf[0]);
+    const double b = (double)*amp_read(type, c->dnn_run.arena + c->out, i, 1, &buf[1]);
+    most = fmax(most, fabs(a - b));
+    largest = fmax(largest, fabs(b));
   }
   return most / largest;
 }
@@ -192,7 +196,7 @@ static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double tot
   run_own(&c);
   run_dnn(&c);
   double wrong = difference(&c);
-  CHECK(wrong < 1e-4, "results differ by %g", wrong);
+  CHECK(wrong < (type == AMPRT_F32 ? 1e-4 : 1e-2), "results differ by %g", wrong);
   for (int i = 0; i < rounds; i++) {
     double first = i % 2 ? time_of(run_dnn, &c) : 0;
     double mine = time_of(run_own, &c), theirs = i % 2 ? first : time_of(run_dnn, &c);
@@ -214,18 +218,33 @@ static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double tot
   arena_free(memory);
 }
 
+static void choose_type(const char *name) {
+  static const char *const names[] = {
+      [AMPRT_F32] = "f32", [AMPRT_F16] = "f16", [AMPRT_BF16] = "bf16"};
+  for (type = 0; type < (int)(sizeof names / sizeof *names); type++)
+    if (names[type] && strcmp(names[type], name) == 0)
+      break;
+  CHECK(type < (int)(sizeof names / sizeof *names), "`%s` is not f32, f16 or bf16", name);
+  type_name = name;
+  size = type == AMPRT_F32 ? 4 : 2;
+}
+
 int main(int argc, char **argv) {
   threads = argc > 1 ? atoi(argv[1]) : 1;
   int64_t batch = argc > 2 ? atoi(argv[2]) : 8;
   int rounds = argc > 3 ? atoi(argv[3]) : 9;
   CHECK(threads >= 1 && threads <= AMP_TEAM, "1 to %d threads", AMP_TEAM);
+  const char *only = argc > 4 ? argv[4] : "all", *kinds = argc > 6 ? argv[6] : "fdw";
+  if (argc > 5)
+    choose_type(argv[5]);
   CHECK(rounds >= 1 && rounds <= MAX_ROUNDS, "1 to %d rounds", MAX_ROUNDS);
   omp_set_num_threads(threads);
   double total[2] = {0};
   printf("| layer | | own GFLOP/s | oneDNN GFLOP/s | ratio |\n|---|---|---|---|---|\n");
   for (int i = 0; i < N_LAYERS; i++)
     for (int kind = DNN_CONV; kind <= DNN_WGRAD; kind++)
-      if ((argc <= 4 || atoi(argv[4]) == i) && !(kind == DNN_DGRAD && layers[i].c == 3))
+      if ((strcmp(only, "all") == 0 || atoi(only) == i) && strchr(kinds, "fdw"[kind]) &&
+          !(kind == DNN_DGRAD && layers[i].c == 3))
         play(&layers[i], (DnnKind)kind, layers[i].cifar ? 16 * batch : batch, rounds, total);
   printf("sums of the fastest runs: own %.1f ms, oneDNN %.1f ms\n", 1e3 * total[0], 1e3 * total[1]);
   return 0;

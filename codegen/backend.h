@@ -10,9 +10,10 @@
 typedef struct Unit {
   const char *name; /* of the object file, without its ending */
   const char *level, *march, *define;
+  const char *feature; /* an instruction set beside those of `march`, as -m option; or NULL */
 } Unit;
 
-enum { MAX_UNITS = 3 };
+enum { MAX_UNITS = 4 };
 
 struct Backend {
   const Target *target;
@@ -36,8 +37,8 @@ struct Backend {
 
   /* Lists the object files of the part, that of the tables last. Returns their number, or 0 after
    * one line on stderr. */
-  int (*units)(const Backend *backend, Arena *arena, const CodegenOptions *options,
-               Unit unit[MAX_UNITS]);
+  int (*units)(const Backend *backend, Arena *arena, const Module *module,
+               const CodegenOptions *options, Unit unit[MAX_UNITS]);
   /* What the program is linked with beside libamprt: files of the resource folder, which have no
    * slash and end in .a, and arguments of the linker. Ends in NULL. */
   const char *const *libraries;

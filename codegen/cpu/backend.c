@@ -129,15 +129,18 @@ static void emit_hooks(const ProgramCode *program, FILE *out) {
 
 /* ---- objects ---- */
 
-static int units(const Backend *backend, Arena *arena, const CodegenOptions *options,
-                 Unit unit[MAX_UNITS]) {
+static int units(const Backend *backend, Arena *arena, const Module *module,
+                 const CodegenOptions *options, Unit unit[MAX_UNITS]) {
   const char *cpu = options->cpu ? options->cpu : "x86-64-v3";
+  const CpuLibrary *library = cpu_library(backend->target);
   int n = 0;
   if (strcmp(cpu, "x86-64-v3") == 0) {
-    unit[n++] = (Unit){"amp_v4", "-O2", "x86-64-v4", NULL};
-    unit[n++] = (Unit){"amp_v3", "-O2", "x86-64-v3", NULL};
+    if (library->wants_bf16 && library->wants_bf16(module))
+      unit[n++] = (Unit){"amp_bf16", "-O2", "x86-64-v4", NULL, "-mavx512bf16"};
+    unit[n++] = (Unit){"amp_v4", "-O2", "x86-64-v4", NULL, NULL};
+    unit[n++] = (Unit){"amp_v3", "-O2", "x86-64-v3", NULL, NULL};
   } else {
-    unit[n++] = (Unit){"amp_only", "-O2", cpu, NULL};
+    unit[n++] = (Unit){"amp_only", "-O2", cpu, NULL, NULL};
   }
   const char *all = "";
   for (int i = 0; i < n; i++) {
@@ -145,8 +148,8 @@ static int units(const Backend *backend, Arena *arena, const CodegenOptions *opt
     all = arena_printf(arena, "%s V(%s)", all, unit[i].name);
   }
   /* must run on every CPU, if only to say that this one will not do */
-  unit[n] =
-      (Unit){backend->ident, "-O1", "x86-64", arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1)};
+  unit[n] = (Unit){backend->ident, "-O1", "x86-64",
+                   arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1), NULL};
   return n + 1;
 }
 

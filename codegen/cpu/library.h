@@ -10,6 +10,8 @@ typedef struct CpuLibrary {
   /* Scratch bytes of a kernel with a CONV or MATMUL node, and its function and args. */
   int64_t (*workspace)(const Kernel *kernel);
   void (*emit_kernel)(Emitter *emit, const Kernel *kernel, KernelCall *call);
+  /* Is a variant for CPUs that multiply bf16 worth its size in the program? NULL: never. */
+  bool (*wants_bf16)(const Module *module);
   const char *include;     /* stands in front of the prelude, or is NULL */
   const char *const *text; /* pasted behind the prelude, or NULL */
   /* Writes the hooks of AmprtProgram: amp_open, amp_close, amp_set_threads, amp_threads,

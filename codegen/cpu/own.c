@@ -10,6 +10,18 @@ static int64_t workspace(const Kernel *kernel) {
   return own_plan(kernel_main(kernel)).workspace;
 }
 
+/* Where the module multiplies bf16. */
+static bool wants_bf16(const Module *module) {
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      const Node *node = module->graph[g]->node[i];
+      GenClass gen = op_info[node->op].gen;
+      if ((gen == GEN_CONV || gen == GEN_MATMUL) && node->arg[0]->type.dtype == DT_BF16)
+        return true;
+    }
+  return false;
+}
+
 static const char *window_text(Arena *arena, const AmpWindow *w) {
   return arena_printf(arena, "{%lld, %lld, %lld, %lld, %lld}", (long long)w->in, (long long)w->out,
                       (long long)w->taps, (long long)w->stride, (long long)w->pad);
@@ -28,7 +40,8 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
             "  .in_pixel = $PIXEL, .in_channel = $CHANNEL,\n"
             "  .filter_out = $FOUT, .filter_tap = $FTAP, .filter_in = $FIN,\n"
             "  .rows = $ROWS, .cols = $COLS, .packed = $PACKED,\n"
-            "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD, .copy = $COPY,\n"
+            "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
+            "  .copy = $COPY, .copy_pairs = $PAIRS,\n"
             "};\n",
             holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
@@ -39,7 +52,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
                   {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
                   {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
                   {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward},
-                  {"COPY", .number = a->copy}));
+                  {"COPY", .number = a->copy}, {"PAIRS", .number = a->copy_pairs}));
 }
 
 static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, const Operands *at,
@@ -123,6 +136,7 @@ const CpuLibrary cpu_own = {
     .name = "own",
     .workspace = workspace,
     .emit_kernel = emit_kernel,
+    .wants_bf16 = wants_bf16,
     .text = cpu_convolutions,
     .emit_hooks = emit_hooks,
 };

@@ -78,12 +78,13 @@ static void finish_conv(OwnPlan *plan, bool low) {
   int64_t taps = a->high.taps * a->wide.taps;
   Tiles tiles = {.high = a->high, .wide = a->wide, .backward = a->backward, .c = a->c};
   choose_tile(&tiles, TILE_BYTES, STEP, &a->rows, &a->cols);
-  a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || amp_leaves(&a->high, a->backward) ||
-            amp_leaves(&a->wide, a->backward);
+  bool leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
+  a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || leaves;
+  a->copy_pairs = a->in_channel != 1 || a->c % 2 || a->c % (2 * FAR) == 0 || leaves;
   a->packed = 0;
   a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32, ALIGN);
   a->lane_bytes = ceil_to(taps * 2 * (int64_t)sizeof(int64_t), ALIGN) +
-                  (a->copy ? tile_bytes(&tiles, a->rows, a->cols) : 0);
+                  (a->copy || (low && a->copy_pairs) ? tile_bytes(&tiles, a->rows, a->cols) : 0);
   plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }
 

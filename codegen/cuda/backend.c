@@ -160,10 +160,10 @@ static int report(const Backend *backend, Diag *diag) {
 
 /* ---- objects ---- */
 
-static int units(const Backend *backend, Arena *arena, const CodegenOptions *options,
-                 Unit unit[MAX_UNITS]) {
-  (void)arena, (void)options;
-  unit[0] = (Unit){backend->ident, "-O1", "x86-64", "-DAMPCC_TABLES"};
+static int units(const Backend *backend, Arena *arena, const Module *module,
+                 const CodegenOptions *options, Unit unit[MAX_UNITS]) {
+  (void)arena, (void)module, (void)options;
+  unit[0] = (Unit){backend->ident, "-O1", "x86-64", "-DAMPCC_TABLES", NULL};
   return 1;
 }
 

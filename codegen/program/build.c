@@ -139,6 +139,8 @@ static void args_object(Build *b, ArgList *list, const Unit *unit) {
   args_compiler(b, list);
   args_add(list, build_flags);
   args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march));
+  if (unit->feature)
+    args(list, unit->feature);
 }
 
 /* Ends the arguments with the text and the object NAME.o, whose path becomes *object. */
@@ -275,7 +277,8 @@ static bool build(Build *b, const ProgramPart *part) {
   for (int i = 0; i < b->n_parts; i++) {
     PartBuild *p = &b->part[i];
     p->part = &part[i];
-    p->n_units = part[i].backend->units(part[i].backend, b->arena, b->options, p->unit);
+    p->n_units =
+        part[i].backend->units(part[i].backend, b->arena, part[i].module, b->options, p->unit);
     if (!p->n_units)
       return false;
   }

@@ -4,8 +4,8 @@
  *     cpu_layers [THREADS [BATCH [ROUNDS [LAYER [TYPE [KINDS]]]]]]
  *
  * LAYER is a row of `layers`, or `all`; TYPE is f32, f16 or bf16; KINDS some letters of `fdw`, for
- * forward, data and filter's gradient. One thread is timed by its processor time, which other work of the machine does not count to;
- * more threads by the clock. */
+ * forward, data and filter's gradient. One thread is timed by its processor time, which other work
+ * of the machine does not count to; more threads by the clock. */
 #include "codegen/cpu/onednn.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/text/cpu/conv_grad.h"
@@ -87,9 +87,10 @@ static Node *make_node(Arena *memory, DnnKind kind, int64_t dim[3][4], const Dnn
            " %%b = input {name=\"b\"} : %s[%s]\n"
            " %%y = %s %%a, %%b {stride=[%d,%d], pad=[%d,%d,%d,%d]%s%s%s} : %s[%s]\n"
            " output %%y {name=\"y\"}\n}\n",
-           type_name, shape[0], type_name, shape[1], names[kind], (int)op->stride[0], (int)op->stride[1], (int)op->pad[0],
-           (int)op->pad[1], (int)op->pad[2], (int)op->pad[3], kind == DNN_CONV ? "" : ", shape=[",
-           kind == DNN_CONV ? "" : shape[2], kind == DNN_CONV ? "" : "]", type_name, shape[2]);
+           type_name, shape[0], type_name, shape[1], names[kind], (int)op->stride[0],
+           (int)op->stride[1], (int)op->pad[0], (int)op->pad[1], (int)op->pad[2], (int)op->pad[3],
+           kind == DNN_CONV ? "" : ", shape=[", kind == DNN_CONV ? "" : shape[2],
+           kind == DNN_CONV ? "" : "]", type_name, shape[2]);
   Diag diag = {.out = stderr, .source = text};
   Module *module = module_parse(memory, "layer", text, &diag);
   CHECK(module, "the layer does not parse");

@@ -1,16 +1,21 @@
 /* The CPU's own kernels (--cpu-library=own): every row of cases.def with a convolution or a matrix
  * product, at every dtype, against the evaluator; in f32 for every instruction set that this CPU
- * has. All numbers of threads and both widths of vectors must give the same bits. */
+ * has, in bf16 for those that multiply it and that do not. All numbers of threads and both widths
+ * of vectors must give the same bits. */
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"
 
 static const DType dtypes[] = {DT_F32, DT_F16, DT_BF16};
 static const int threads[] = {1, 2, 3, 5};
-/* The last one has neither vectors of eight floats nor a product and sum in one rounding. */
+enum { V3, V4, V1, BF16 };
+/* V1 has neither vectors of eight floats nor a product and sum in one rounding. */
 static const struct {
-  const char *march;
-  bool is_here, same; /* has this CPU got it; has it the bits of the first one */
-} level[] = {{"x86-64-v3", true, true}, {"x86-64-v4", false, true}, {"x86-64", true, false}};
+  const char *name, *march;
+  bool same; /* has it the bits of the first one */
+} level[] = {[V3] = {"v3", "x86-64-v3", true},
+             [V4] = {"v4", "x86-64-v4", true},
+             [V1] = {"v1", "x86-64", false},
+             [BF16] = {"bf16", "x86-64-v4 -mavx512bf16", false}};
 enum {
   N_DTYPES = sizeof dtypes / sizeof *dtypes,
   N_THREADS = sizeof threads / sizeof *threads,
@@ -28,14 +33,19 @@ static bool level_is_here(int l) {
   bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
               __builtin_cpu_supports("avx512cd");
-  return level[l].is_here || wide;
+  if (l == BF16)
+    return wide && __builtin_cpu_supports("avx512bf16");
+  return l != V4 || wide;
 }
 
 /* Only f32 runs at every level, as 16-bit floats are converted before and after the sums: f16 runs
- * at the widest level, bf16 at the first. */
+ * at the widest level, bf16 at the first and where it is multiplied as such. */
 static bool is_wanted(int l, DType dtype) {
-  bool wide = level_is_here(1);
-  return level_is_here(l) && (dtype == DT_F32 || l == (dtype == DT_F16 && wide));
+  if (dtype == DT_F32)
+    return l != BF16 && level_is_here(l);
+  if (dtype == DT_F16)
+    return l == (level_is_here(V4) ? V4 : V3);
+  return l == V3 || (l == BF16 && level_is_here(l));
 }
 
 /* All graphs of one program; `first` is what the first level gave, by graph, or is to be set. */
@@ -73,7 +83,7 @@ int main(int argc, char **argv) {
       if (is_wanted(l, dtypes[d]))
         program[d][l] = program_begin_with(
             rows[d].arena, rows[d].planned, &options, argv[2],
-            arena_printf(rows[d].arena, "own_%s_%s", dtype_info[dtypes[d]].name, level[l].march),
+            arena_printf(rows[d].arena, "own_%s_%s", dtype_info[dtypes[d]].name, level[l].name),
             "own", level[l].march);
   }
   for (int d = 0; d < N_DTYPES; d++) {
@@ -86,8 +96,9 @@ int main(int argc, char **argv) {
       }
     arena_free(rows[d].arena);
   }
-  if (!level_is_here(1))
-    printf("this CPU lacks %s\n", level[1].march);
+  for (int l = 0; l < N_LEVELS; l++)
+    if (!level_is_here(l))
+      printf("this CPU lacks %s\n", level[l].march);
   printf("%d rows, dtypes and instruction sets, %d failures\n", n, failed);
   return failed != 0;
 }

@@ -59,7 +59,7 @@ AMP_FN void amp_list_taps(AmpConvPart *p, int trim, int64_t row, int64_t col) {
 AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const float *w, int64_t k,
                            int m, const int64_t at[2], const int64_t far[2]) {
   const float *x = p->copy.at + at[0] * p->copy.step[0] + at[1] * p->copy.step[1];
-  const int64_t y = amp_result_at(p, at[0], at[1]) + k;
+  const int64_t y = amp_result_at(p, at[0], at[1]) + k, size = p->a->out.dtype == AMPRT_F32 ? 4 : 2;
   const int64_t y_far = amp_result_at(p, far[0], far[1]) + k - y;
   const int64_t y_step = p->a->k * p->wide.out_step, dtype = p->a->out.dtype;
   const int n = row->pixels, near = n % 2 ? n : n / 2;
@@ -67,10 +67,13 @@ AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const floa
   p->tile.far = (far[0] - at[0]) * p->copy.step[0] + (far[1] - at[1]) * p->copy.step[1];
   p->tile.y_step = y_step;
   p->tile.y_far = y_far;
-  if (dtype == AMPRT_F32 && (m == AMP_OUTS || m == AMP_WIDE)) {
-    row->run(&p->tile, x, w, (float *)p->out + y);
+  p->tile.narrow = dtype == AMPRT_BF16;
+  if ((dtype == AMPRT_F32 || (dtype == AMPRT_BF16 && amp_in_pairs(p->a))) &&
+      (m == AMP_OUTS || m == AMP_WIDE)) {
+    row->run(&p->tile, x, w, (unsigned char *)p->out + y * size);
     return;
   }
+  p->tile.narrow = 0;
   p->tile.y_step = AMP_OUTS;
   p->tile.y_far = near * AMP_OUTS;
   row->run(&p->tile, x, w, buf);
@@ -137,18 +140,37 @@ AMP_INLINE AmpAxis amp_axis(const AmpWindow *w, int backward, int64_t remainder)
   return backward ? amp_axis_backward(w, remainder) : amp_axis_forward(w);
 }
 
+/* The images as the kernels read them. */
+AMP_FN AmpSource amp_conv_source(const AmprtRun *run, const AmpConv *a) {
+  AmpSource s = {.data = amp_at(run, &a->in),
+                 .h = a->high.in,
+                 .w = a->wide.in,
+                 .c = amp_elements(a),
+                 .pixel = a->in_pixel,
+                 .channel = a->in_channel,
+                 .dtype = a->in.dtype};
+  if (amp_in_pairs(a) && a->in_channel == 1 && a->c % 2 == 0) {
+    s.pixel /= 2;
+    s.dtype = AMPRT_F32;
+  } else if (amp_in_pairs(a)) {
+    s.channel = 2 * a->in_channel;
+    s.pair = a->in_channel;
+    s.odd = a->c % 2;
+  }
+  return s;
+}
+
 /* Groups first..last-1 of all results of one tile. */
 AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cuts, int64_t first,
                           int64_t last, int bad) {
   const AmpConv *a = p->a;
-  const AmpSource source = {amp_at(run, &a->in), a->high.in,    a->wide.in, a->c,
-                            a->in_pixel,         a->in_channel, a->in.dtype};
+  const AmpSource source = amp_conv_source(run, a);
   const AmpAxis high = p->high_span, wide = p->wide_span;
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
   const int64_t list = (amp_filter_taps(a) * (int64_t)sizeof(AmpTap) + 63) / 64 * 64;
   p->tap = (AmpTap *)(void *)lane;
   p->out = amp_at(run, &a->out);
-  if (a->copy) {
+  if (amp_in_pairs(a) ? a->copy_pairs : a->copy) {
     p->copy = amp_tile_copy((float *)(void *)(lane + list), &high, &wide,
                             amp_least(a->rows, high.outs - p->row),
                             amp_least(a->cols, wide.outs - p->col));
@@ -158,7 +180,7 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   }
   p->tile = (AmpConvTile){.tap = p->tap,
                           .filter_taps = amp_filter_taps(a),
-                          .channels = a->c,
+                          .channels = amp_elements(a),
                           .step = p->copy.step[1],
                           .block = p->copy.block};
   for (int64_t f = 0; f < amp_remainders(&a->high, a->backward); f++)
@@ -172,11 +194,20 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
     }
 }
 
+AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
+#ifdef __AVX512BF16__
+  if (amp_in_pairs(a))
+    return (AmpCuts){amp_cut(amp_conv_pair_tiles, 2), amp_cut(amp_conv_thin_pair_tiles, 1)};
+#endif
+  (void)a;
+  return (AmpCuts){amp_cut(amp_conv_tiles, 2), amp_cut(amp_conv_thin_tiles, 1)};
+}
+
 AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
   const AmpConv *a = (const AmpConv *)args;
   const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
   const int bad = amp_pack_filter(run, a, leaves);
-  const AmpCuts cuts = {amp_cut(amp_conv_tiles, 2), amp_cut(amp_conv_thin_tiles, 1)};
+  const AmpCuts cuts = amp_conv_cuts(a);
   const AmpAxis high = amp_axis_span(&a->high, a->backward);
   const AmpAxis wide = amp_axis_span(&a->wide, a->backward);
   const int64_t down = amp_pieces(high.outs, a->rows), across = amp_pieces(wide.outs, a->cols);

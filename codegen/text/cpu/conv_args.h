@@ -75,11 +75,12 @@ typedef struct AmpConv {
   int64_t n, c, k;              /* images, channels that are read, channels of the result */
   int64_t in_pixel, in_channel; /* elements from one to the next */
   int64_t filter_out, filter_tap, filter_in;
-  int64_t rows, cols;     /* at most so many results of a channel are computed from one tile */
-  int64_t packed;         /* offset in the arena: the filter as the kernels read it, */
-  int64_t lane;           /* and each thread's memory, */
-  int64_t lane_bytes;     /* which are so many */
-  int32_t backward, copy; /* copy: or the image is read where it lies */
+  int64_t rows, cols; /* at most so many results of a channel are computed from one tile */
+  int64_t packed;     /* offset in the arena: the filter as the kernels read it, */
+  int64_t lane;       /* and each thread's memory, */
+  int64_t lane_bytes; /* which are so many */
+  int32_t backward;
+  int32_t copy, copy_pairs; /* or the image is read where it lies; of bf16 in pairs */
 } AmpConv;
 
 /* The filter's gradient, from x and dy. Its sum over all results is cut into tiles of at most rows

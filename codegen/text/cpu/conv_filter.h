@@ -18,14 +18,26 @@ AMP_INLINE int amp_in_block(int64_t channels, int64_t block) {
 AMP_INLINE int64_t amp_filter_taps(const AmpConv *a) {
   return a->high.taps * a->wide.taps;
 }
+
+/* Is it computed from pairs of bf16? How many bf16 or floats are then an element that kernels read,
+ * and how many such elements a pixel has. */
+AMP_INLINE int amp_in_pairs(const AmpConv *a) {
+  return AMP_PAIRS && a->in.dtype == AMPRT_BF16 && a->filter.dtype == AMPRT_BF16;
+}
+AMP_INLINE int amp_element(const AmpConv *a) {
+  return amp_in_pairs(a) ? 2 : 1;
+}
+AMP_INLINE int64_t amp_elements(const AmpConv *a) {
+  return amp_in_pairs(a) ? (a->c + 1) / 2 : a->c;
+}
 AMP_INLINE int64_t amp_filter_at(const AmpConv *a, int64_t group, int64_t block) {
-  return (group * amp_blocks(a->c) + block) * amp_filter_taps(a) * AMP_BLOCK * AMP_OUTS;
+  return (group * amp_blocks(amp_elements(a)) + block) * amp_filter_taps(a) * AMP_BLOCK * AMP_OUTS;
 }
 
 typedef float AmpF4 __attribute__((vector_size(16)));
 
 /* to[j * to_step + i] = from[i * from_step + j] for i, j below 4 */
-AMP_INLINE void amp_turn4(float *to, int64_t to_step, const float *from, int64_t from_step) {
+AMP_INLINE void amp_turn4(float *to, int64_t to_step, const AmpElement *from, int64_t from_step) {
   AmpF4 a, b, c, d;
   __builtin_memcpy(&a, from, sizeof a);
   __builtin_memcpy(&b, from + from_step, sizeof b);
@@ -46,7 +58,7 @@ AMP_INLINE void amp_turn4(float *to, int64_t to_step, const float *from, int64_t
 }
 
 /* The same for any i below `rows` and j below `cols`. */
-AMP_FN void amp_turn(float *restrict to, int64_t to_step, const float *restrict from,
+AMP_FN void amp_turn(float *restrict to, int64_t to_step, const AmpElement *restrict from,
                      int64_t from_step, int rows, int cols) {
   for (int i = 0; i < rows; i += 4)
     for (int j = 0; j < cols; j += 4)
@@ -69,13 +81,36 @@ AMP_FN int amp_any_wild(const float *x, int64_t n) {
   return wild;
 }
 
-/* Packs one tap of one group and block where channels that are read lie side by side. */
+/* The same of pairs. */
+AMP_FN int amp_any_wild_pair(const float *x, int64_t n) {
+  int wild = 0;
+  for (int64_t i = 0; i < n; i++) {
+    uint32_t u;
+    __builtin_memcpy(&u, x + i, sizeof u);
+    wild |= (u & 0x7f80) == 0x7f80 || (u & 0x7f800000) == 0x7f800000;
+  }
+  return wild;
+}
+
+/* Packs one tap of one group and block where channels that are read lie side by side: n elements of
+ * m channels of the result, the first at `at`, of which `have` channels exist. */
 AMP_FN void amp_pack_turned(const AmpConv *a, const void *filter, float *to, int64_t at, int n,
-                            int m) {
+                            int have, int m) {
   float buf[AMP_OUTS][AMP_BLOCK];
-  const float *from = (const float *)filter + at;
+  const AmpElement *from = (const AmpElement *)filter + at;
   int64_t step = a->filter_out;
-  if (a->filter.dtype != AMPRT_F32) {
+  if (amp_in_pairs(a) && a->c % 2 == 0) {
+    from = (const AmpElement *)filter + at / 2;
+    step /= 2;
+  } else if (amp_in_pairs(a)) {
+    for (int i = 0; i < m; i++) {
+      buf[i][n - 1] = 0;
+      __builtin_memcpy(buf[i], (const uint16_t *)filter + at + i * step,
+                       (size_t)have * sizeof(uint16_t));
+    }
+    from = buf[0];
+    step = AMP_BLOCK;
+  } else if (a->filter.dtype != AMPRT_F32) {
     for (int i = 0; i < m; i++)
       __builtin_memcpy(buf[i], amp_read(a->filter.dtype, filter, at + i * step, n, buf[i]),
                        (size_t)n * sizeof *to);
@@ -87,15 +122,34 @@ AMP_FN void amp_pack_turned(const AmpConv *a, const void *filter, float *to, int
   amp_turn(to, AMP_OUTS, from, step, m, n);
 }
 
+/* Packs m channels of the result that lie side by side, of the pairs of `from` and, if it exists,
+ * `other`. */
+AMP_FN void amp_pack_pairs(float *to, const uint16_t *from, const uint16_t *other, int m) {
+  if (m == AMP_OUTS && other) { /* a size that the compiler knows */
+    for (int i = 0; i < AMP_OUTS; i++)
+      amp_put_pair(to + i, from[i], other[i]);
+    return;
+  }
+  amp_zero(to, AMP_OUTS);
+  for (int i = 0; i < m; i++)
+    amp_put_pair(to + i, from[i], other ? other[i] : 0);
+}
+
 /* Packs one tap of one block for all groups, where channels of the result lie side by side. */
 AMP_FN void amp_pack_rows(const AmpConv *a, const void *filter, float *packed, int64_t block,
                           int64_t tap, int n) {
   float buf[AMP_OUTS];
   for (int i = 0; i < n; i++) {
-    const int64_t at = tap * a->filter_tap + (block * AMP_BLOCK + i) * a->filter_in;
+    const int64_t channel = (block * AMP_BLOCK + i) * amp_element(a);
+    const int64_t at = tap * a->filter_tap + channel * a->filter_in;
     for (int64_t k = 0; k < a->k; k += AMP_OUTS) {
       float *to = packed + amp_filter_at(a, k / AMP_OUTS, block) + (tap * n + i) * AMP_OUTS;
       const int m = a->k - k < AMP_OUTS ? (int)(a->k - k) : AMP_OUTS;
+      if (amp_in_pairs(a)) {
+        const uint16_t *first = (const uint16_t *)filter + at + k;
+        amp_pack_pairs(to, first, channel + 1 < a->c ? first + a->filter_in : NULL, m);
+        continue;
+      }
       const float *from = amp_read(a->filter.dtype, filter, at + k, m, buf);
       if (m == AMP_OUTS) { /* a size that the compiler knows */
         __builtin_memcpy(to, from, AMP_OUTS * sizeof *to);
@@ -112,30 +166,32 @@ AMP_FN void amp_pack_rows(const AmpConv *a, const void *filter, float *packed, i
 AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a, int look) {
   const void *filter = amp_at(run, &a->filter);
   float *packed = (float *)(void *)(run->arena + a->packed);
-  const int64_t blocks = amp_blocks(a->c), taps = amp_filter_taps(a);
+  const int64_t elements = amp_elements(a), blocks = amp_blocks(elements),
+                taps = amp_filter_taps(a);
   const int64_t groups = (a->k + AMP_OUTS - 1) / AMP_OUTS;
+  int (*any)(const float *, int64_t) = amp_in_pairs(a) ? amp_any_wild_pair : amp_any_wild;
   const int64_t others = a->filter_out == 1 ? taps : groups, chunks = others * blocks;
   int wild = 0;
 #pragma omp parallel for schedule(static) reduction(| : wild) if (chunks > 1)
   for (int64_t chunk = 0; chunk < chunks; chunk++) {
     const int64_t block = a->filter_out == 1 ? chunk / others : chunk % blocks;
     const int64_t other = a->filter_out == 1 ? chunk % others : chunk / blocks;
-    const int n = amp_in_block(a->c, block);
+    const int n = amp_in_block(elements, block);
     if (a->filter_out == 1) {
       amp_pack_rows(a, filter, packed, block, other, n);
       for (int64_t g = 0; g < groups && look; g++)
-        wild |=
-            amp_any_wild(packed + amp_filter_at(a, g, block) + other * n * AMP_OUTS, n * AMP_OUTS);
+        wild |= any(packed + amp_filter_at(a, g, block) + other * n * AMP_OUTS, n * AMP_OUTS);
       continue;
     }
     const int64_t left = a->k - other * AMP_OUTS;
     const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
+    const int64_t first = block * AMP_BLOCK * amp_element(a), rest = a->c - first;
+    const int have = rest < n * amp_element(a) ? (int)rest : n * amp_element(a);
     float *to = packed + amp_filter_at(a, other, block);
     for (int64_t t = 0; t < taps; t++)
       amp_pack_turned(a, filter, to + t * n * AMP_OUTS,
-                      other * AMP_OUTS * a->filter_out + t * a->filter_tap + block * AMP_BLOCK, n,
-                      m);
-    wild |= look && amp_any_wild(to, taps * n * AMP_OUTS);
+                      other * AMP_OUTS * a->filter_out + t * a->filter_tap + first, n, have, m);
+    wild |= look && any(to, taps * n * AMP_OUTS);
   }
   return wild;
 }

@@ -33,8 +33,9 @@ AMP_FN AmpGradPart amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int6
   static const AmpWindow point = {1, 1, 1, 1, 0};
   const int64_t across = amp_grad_across(a), down = amp_grad_down(a);
   const AmpAxis one = amp_axis_forward(&point);
-  const AmpSource x = {amp_at(run, &a->x), a->high.in, a->wide.in, a->c, a->c, 1, a->x.dtype};
-  const AmpSource dy = {amp_at(run, &a->dy), a->high.out, a->wide.out, a->k, a->k, 1, a->dy.dtype};
+  const AmpSource x = {amp_at(run, &a->x), a->high.in, a->wide.in, a->c, a->c, 1, a->x.dtype, 0, 0};
+  const AmpSource dy = {
+      amp_at(run, &a->dy), a->high.out, a->wide.out, a->k, a->k, 1, a->dy.dtype, 0, 0};
   AmpGradPart p = {.a = a,
                    .high = amp_axis_forward(&a->high),
                    .wide = amp_axis_forward(&a->wide),

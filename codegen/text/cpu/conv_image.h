@@ -1,7 +1,8 @@
 /* What the kernels of convolutions read: a tile of an image, copied to memory of the thread. The
- * copy is f32, in blocks of 16 channels, with zeros for the padding. Where a window moves by more
- * than one element, rows and columns are sorted by their remainder, so that neighbours among the
- * results always read neighbours in the copy. */
+ * copy is f32, in blocks of 16 channels, with zeros for the padding; or pairs of bf16 channels,
+ * which are elements of 32 bits as well, and are counted as channels here. Where a window moves by
+ * more than one element, rows and columns are sorted by their remainder, so that neighbours among
+ * the results always read neighbours in the copy. */
 #ifndef AMP_CONV_IMAGE_H
 #define AMP_CONV_IMAGE_H
 
@@ -28,6 +29,9 @@ typedef struct AmpSource { /* images to copy from */
   const void *data;
   int64_t h, w, c, pixel, channel; /* elements from pixel to pixel, from channel to channel */
   int32_t dtype;
+  int64_t
+      pair;    /* not 0: a channel is a pair of bf16, from one of which it is so far to the other */
+  int32_t odd; /* the last pair has no other */
 } AmpSource;
 
 /* A copy of what results first..first+n of both axes read; in floats. */
@@ -83,7 +87,7 @@ AMP_FN void amp_copy_few(const AmpSource *s, float *to, int64_t from, int64_t n,
                          int channels) {
   float buf[AMP_BLOCK];
   for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
-    const float *v = (const float *)s->data + from;
+    const AmpElement *v = (const AmpElement *)s->data + from;
     if (s->dtype != AMPRT_F32)
       v = amp_read(s->dtype, s->data, from, channels, buf);
     for (int c = 0; c < channels; c++)
@@ -104,9 +108,30 @@ AMP_FN void amp_copy_turned(const AmpSource *s, float *to, int64_t from, int64_t
   }
 }
 
+/* Two bf16 as one element: `first` in the lower half. */
+AMP_INLINE void amp_put_pair(float *to, uint16_t first, uint16_t second) {
+  const uint32_t both = (uint32_t)second << 16 | first;
+  __builtin_memcpy(to, &both, sizeof both);
+}
+
+/* The same for pairs that do not lie side by side or are not aligned. `whole` of them are. */
+AMP_FN void amp_copy_pairs(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
+                           int whole, int channels) {
+  const uint16_t *data = (const uint16_t *)s->data + from;
+  for (int c = 0; c < whole; c++)
+    for (int64_t i = 0; i < n; i++) {
+      const uint16_t *v = data + i * step + c * s->channel;
+      amp_put_pair(to + i * AMP_BLOCK + c, v[0], v[s->pair]);
+    }
+  for (int64_t i = 0; i < n && whole < channels; i++)
+    amp_put_pair(to + i * AMP_BLOCK + whole, data[i * step + whole * s->channel], 0);
+}
+
 AMP_FN void amp_copy_run(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
-                         int channels) {
-  if (s->channel != 1)
+                         int channels, int is_last) {
+  if (s->pair)
+    amp_copy_pairs(s, to, from, n, step, channels - (is_last && s->odd), channels);
+  else if (s->channel != 1)
     amp_copy_turned(s, to, from, n, channels);
   else if (s->dtype == AMPRT_F32 && channels == AMP_BLOCK)
     amp_copy_blocks(AMPRT_F32, s, to, from, n, step);
@@ -132,7 +157,7 @@ AMP_FN void amp_copy_row(const AmpSource *s, float *to, int64_t row, int64_t col
   const int64_t left = s->c - channel, from = row + (column + first * stride) * s->pixel;
   amp_zero(to, first * AMP_BLOCK);
   amp_copy_run(s, to + first * AMP_BLOCK, from + channel * s->channel, last - first,
-               stride * s->pixel, left < AMP_BLOCK ? (int)left : AMP_BLOCK);
+               stride * s->pixel, left < AMP_BLOCK ? (int)left : AMP_BLOCK, left <= AMP_BLOCK);
   amp_zero(to + last * AMP_BLOCK, (n - last) * AMP_BLOCK);
 }
 

@@ -19,11 +19,36 @@ typedef struct AmpConvTile {
   int64_t channels;          /* that are read */
   int64_t step, block, far;  /* in the image: to the next result, block; to the later half */
   int64_t y_step, y_far;     /* in the result */
+  int narrow;                /* results of pairs are stored as bf16 */
 } AmpConvTile;
 
+AMP_INLINE AmpV amp_conv_tile_add(AmpV sum, AmpV x, AmpV w, const int pairs) {
+#ifdef __AVX512BF16__
+  if (pairs)
+    return amp_v_dot(x, w, sum);
+#endif
+  (void)pairs;
+  return amp_v_fma(x, w, sum);
+}
+
+/* Stores the sums of one result. */
+AMP_INLINE void amp_conv_tile_store(const AmpConvTile *a, void *y, int64_t at, const AmpV *sum,
+                                    const int vectors, const int pairs) {
+#ifdef __AVX512BF16__
+  if (pairs && a->narrow) {
+    amp_v_store_bf16((uint16_t *)y + at, sum, vectors);
+    return;
+  }
+#endif
+  (void)a, (void)pairs;
+  AMP_UNROLL(2)
+  for (int v = 0; v < vectors; v++)
+    amp_v_store((float *)y + at + v * AMP_WIDE, sum[v]);
+}
+
 AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
-                              const float *restrict w, float *restrict y, const int pixels,
-                              const int vectors) {
+                              const float *restrict w, void *restrict y, const int pixels,
+                              const int vectors, const int pairs) {
   AmpV sum[16][2], b[2];
   const int near = pixels % 2 ? pixels : pixels / 2;
   const int64_t step = a->step;
@@ -35,7 +60,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
   for (int64_t left = a->channels; left > 0; left -= AMP_BLOCK) {
     const int64_t n = left < AMP_BLOCK ? left : AMP_BLOCK;
     for (int64_t t = 0; t < a->taps; t++) {
-      const float *near_x = x + a->tap[t].x, *far_x = near_x + a->far;
+      const AmpElement *near_x = x + a->tap[t].x, *far_x = near_x + a->far;
       const float *from = w + a->tap[t].filter * n * AMP_OUTS;
       AMP_UNROLL_TWICE
       for (int64_t i = 0; i < n; i++, from += AMP_OUTS) {
@@ -47,7 +72,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
           const AmpV q = amp_v_all(p < near ? near_x[p * step + i] : far_x[(p - near) * step + i]);
           AMP_UNROLL(2)
           for (int v = 0; v < vectors; v++)
-            sum[p][v] = amp_v_fma(q, b[v], sum[p][v]);
+            sum[p][v] = amp_conv_tile_add(sum[p][v], q, b[v], pairs);
         }
       }
     }
@@ -55,12 +80,9 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
     w += a->filter_taps * AMP_BLOCK * AMP_OUTS;
   }
   AMP_UNROLL(16)
-  for (int p = 0; p < pixels; p++) {
-    float *to = p < near ? y + p * a->y_step : y + a->y_far + (p - near) * a->y_step;
-    AMP_UNROLL(2)
-    for (int v = 0; v < vectors; v++)
-      amp_v_store(to + v * AMP_WIDE, sum[p][v]);
-  }
+  for (int p = 0; p < pixels; p++)
+    amp_conv_tile_store(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step, sum[p],
+                        vectors, pairs);
 }
 
 /* The tiles that fit the registers, the largest first: how many results, and vectors of channels.
@@ -75,7 +97,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
 /* The same for a group of which only the first vector is used. */
 #define AMP_CONV_THIN_TILES(T) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
 
-typedef void AmpConvTileFn(const AmpConvTile *a, const float *x, const float *w, float *y);
+typedef void AmpConvTileFn(const AmpConvTile *a, const float *x, const float *w, void *y);
 typedef struct AmpConvTileRow {
   int pixels;
   AmpConvTileFn *run;
@@ -83,15 +105,28 @@ typedef struct AmpConvTileRow {
 
 #define AMP_CONV_TILE(p, v)                                                                        \
   AMP_FN void amp_conv_tile_##p##x##v(const AmpConvTile *a, const float *x, const float *w,        \
-                                      float *y) {                                                  \
-    amp_conv_tile(a, x, w, y, p, v);                                                               \
+                                      void *y) {                                                   \
+    amp_conv_tile(a, x, w, y, p, v, 0);                                                            \
   }
 #define AMP_CONV_TILE_ROW(p, v) {p, amp_conv_tile_##p##x##v},
+#define AMP_CONV_PAIR_TILE(p, v)                                                                   \
+  AMP_FN void amp_conv_pair_tile_##p##x##v(const AmpConvTile *a, const float *x, const float *w,   \
+                                           void *y) {                                              \
+    amp_conv_tile(a, x, w, y, p, v, 1);                                                            \
+  }
+#define AMP_CONV_PAIR_TILE_ROW(p, v) {p, amp_conv_pair_tile_##p##x##v},
 
 AMP_CONV_TILES(AMP_CONV_TILE)
 AMP_CONV_THIN_TILES(AMP_CONV_TILE)
 static const AmpConvTileRow amp_conv_tiles[] = {AMP_CONV_TILES(AMP_CONV_TILE_ROW){0, 0}};
 static const AmpConvTileRow amp_conv_thin_tiles[] = {AMP_CONV_THIN_TILES(AMP_CONV_TILE_ROW){0, 0}};
+#ifdef __AVX512BF16__
+AMP_CONV_TILES(AMP_CONV_PAIR_TILE)
+AMP_CONV_THIN_TILES(AMP_CONV_PAIR_TILE)
+static const AmpConvTileRow amp_conv_pair_tiles[] = {AMP_CONV_TILES(AMP_CONV_PAIR_TILE_ROW){0, 0}};
+static const AmpConvTileRow amp_conv_thin_pair_tiles[] = {
+    AMP_CONV_THIN_TILES(AMP_CONV_PAIR_TILE_ROW){0, 0}};
+#endif
 
 /* How runs of results are cut into tiles. A tile of fewer than eight sums takes as long as one of
  * eight, as it waits for its own sums. Tiles of an even number can also compute one half of it in

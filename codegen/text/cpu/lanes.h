@@ -30,6 +30,9 @@ typedef float AmpVLoose __attribute__((vector_size(16), aligned(4), may_alias));
 #define AMP_UNROLL_TWICE _Pragma("GCC unroll 2")
 #endif
 
+/* An element of a vector, whatever it is in memory. */
+typedef float AmpElement __attribute__((may_alias));
+
 AMP_INLINE AmpV amp_v_load(const float *from) {
   return *(const AmpVLoose *)from;
 }
@@ -62,5 +65,45 @@ AMP_INLINE AmpV amp_v_fma(AmpV a, AmpV b, AmpV c) {
   return a * b + c;
 #endif
 }
+
+/* Where the CPU multiplies bf16, two of them that lie side by side are one element of a vector, and
+ * a float in C. The sums are f32. Each instruction adds one product after the other, rounds twice,
+ * and takes and gives 0 in place of what lies below 2^-126. */
+#ifdef __AVX512BF16__
+enum { AMP_PAIRS = 1 };
+#ifdef __clang__
+#define AMP_V_DOT    __builtin_ia32_dpbf16ps_512
+#define AMP_V_NARROW __builtin_ia32_cvtne2ps2bf16_512
+#elif __GNUC__ < 13
+#define AMP_V_DOT    __builtin_ia32_dpbf16ps_v16sf
+#define AMP_V_NARROW __builtin_ia32_cvtne2ps2bf16_v32hi
+#else
+#define AMP_V_DOT    __builtin_ia32_dpbf16ps_v16sf
+#define AMP_V_NARROW __builtin_ia32_cvtne2ps2bf16_v32bf
+#endif
+#if defined __clang__ && __clang_major__ < 16
+typedef int AmpVPairs __attribute__((vector_size(64)));
+#elif !defined __clang__ && __GNUC__ < 13
+typedef short AmpVPairs __attribute__((vector_size(64)));
+#else
+typedef __bf16 AmpVPairs __attribute__((vector_size(64)));
+#endif
+
+/* The products of pairs a and b, and c */
+AMP_INLINE AmpV amp_v_dot(AmpV a, AmpV b, AmpV c) {
+  return AMP_V_DOT(c, (AmpVPairs)a, (AmpVPairs)b);
+}
+
+/* Stores vectors of such sums, one or two, as bf16. */
+AMP_INLINE void amp_v_store_bf16(uint16_t *to, const AmpV *sum, int vectors) {
+  const AmpV v = (AmpV)AMP_V_NARROW(sum[vectors - 1], sum[0]);
+  if (vectors == 2)
+    __builtin_memcpy(to, &v, sizeof v);
+  else
+    __builtin_memcpy(to, &v, sizeof v / 2);
+}
+#else
+enum { AMP_PAIRS = 0 };
+#endif
 
 #endif

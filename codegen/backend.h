@@ -42,6 +42,7 @@ struct Backend {
   /* What the program is linked with beside libamprt: files of the resource folder, which have no
    * slash and end in .a, and arguments of the linker. Ends in NULL. */
   const char *const *libraries;
+  const char *not_static; /* why a program with this part cannot be static; NULL: it can be */
 
   /* For targets whose functions are a text of their own; NULL for the others. Compiles the text to
    * machine code in the file `code`, and writes that as a C array to the file `image`. It is called

@@ -19,6 +19,7 @@ typedef struct CodegenOptions {
   bool verbose;           /* print the commands run */
   bool time_report;       /* add emit, cc and ld to the time report */
   bool object;            /* one object file instead of a program */
+  bool is_static;         /* a program that needs no library where it runs */
   const GivenFlag *given; /* what the program says that it was made with */
   int n_given;
 } CodegenOptions;
@@ -60,6 +61,8 @@ extern const bool codegen_has_cuda; /* false: backend_cuda always gives NULL */
 const Backend *backend_cuda(Arena *arena, const struct Device *device, const CudaOptions *options,
                             const char **error);
 const Target *backend_target(const Backend *backend);
+/* Why a program with this part cannot be static, or NULL if it can be. */
+const char *backend_not_static(const Backend *backend);
 /* Reports what the passes found that the target cannot run. Returns an exit status. */
 int backend_report(const Backend *backend, Diag *diag);
 

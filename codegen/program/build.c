@@ -232,7 +232,8 @@ static bool link_program(Build *b) {
   if (b->options->object)
     args(&list, "-r", "-nostdlib");
   else
-    args(&list, "-s", "-no-pie", "-Wl,--as-needed", "-Wl,--gc-sections");
+    args(&list, "-s", b->options->is_static ? "-static" : "-no-pie", "-Wl,--as-needed",
+         "-Wl,--gc-sections");
   args(&list, "-Wl,--build-id=none", "-o", b->program);
 #ifdef AMPCC_SANITIZE
   if (!b->options->object)
@@ -245,8 +246,20 @@ static bool link_program(Build *b) {
     for (int i = 0; i < b->n_parts; i++)
       for (const char *const *name = b->part[i].part->backend->libraries; *name; name++)
         args_library(b, &list, *name);
-    args(&list, arena_printf(b->arena, "%s/libamprt.a", b->resource),
-         arena_printf(b->arena, "%s/libprotobuf-c.a", b->resource), "-lz", "-lm", "-lpthread");
+    if (b->options->is_static) {
+      args(&list, "-Wl,--whole-archive");
+      args_library(b, &list, "libamprt_static.a");
+      args(&list, "-Wl,--no-whole-archive");
+    }
+    args_library(b, &list, "libamprt.a");
+    args_library(b, &list, "libprotobuf-c.a");
+#ifdef AMPCC_STATIC_IMAGES
+    if (b->options->is_static) {
+      args_library(b, &list, "libjpeg.a");
+      args_library(b, &list, "libpng16.a");
+    }
+#endif
+    args(&list, "-lz", "-lm", "-lpthread");
   }
   Command command = {.argv = list.arg, .makes = b->program, .log = scratch_file(b, "link.log")};
   return commands_run(&command, 1, "linking the program", b->options->verbose);

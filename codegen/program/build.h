@@ -9,9 +9,9 @@
 /* build.c: what generated C is compiled with, but for -march, -O and names. Ends in NULL. */
 extern const char *const build_flags[];
 
-/* resource.c: the folder that holds libamprt.a, libamprt_dnn.a, libprotobuf-c.a, amprt.h and
- * dnn_rt.h: `wanted`, or the one that belongs to the running ampcc. NULL after one line on
- * stderr. */
+/* resource.c: the folder that holds libamprt.a, libamprt_static.a, libamprt_dnn.a, libprotobuf-c.a,
+ * amprt.h and dnn_rt.h: `wanted`, or the one that belongs to the running ampcc. NULL after one line
+ * on stderr. */
 const char *resource_find(Arena *arena, const char *wanted);
 
 /* spawn.c: a new folder PREFIX-XXXXXX under $TMPDIR, else /tmp. NULL after one line on stderr. */

@@ -121,6 +121,13 @@ const Target *backend_target(const Backend *backend) {
   return backend->target;
 }
 
+const char *backend_not_static(const Backend *backend) {
+#ifdef AMPCC_SANITIZE
+  return "this ampcc makes programs with sanitizers, which are shared libraries";
+#endif
+  return backend->not_static;
+}
+
 int backend_report(const Backend *backend, Diag *diag) {
   return backend->report ? backend->report(backend, diag) : 0;
 }

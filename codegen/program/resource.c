@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const needed[] = {"libamprt.a", "libamprt_dnn.a", "libprotobuf-c.a", "amprt.h",
-                                     "dnn_rt.h"};
+static const char *const needed[] = {"libamprt.a",      "libamprt_static.a", "libamprt_dnn.a",
+                                     "libprotobuf-c.a", "amprt.h",           "dnn_rt.h"};
 
 /* NULL if the folder holds all, else what is missing. */
 static const char *missing_in(Arena *arena, const char *folder) {

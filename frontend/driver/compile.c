@@ -78,6 +78,7 @@ CodegenOptions compile_codegen(const Options *options) {
                           .verbose = options->text[OPT_verbose] != NULL,
                           .time_report = options->text[OPT_time_report] != NULL,
                           .object = options->emit == EMIT_OBJ,
+                          .is_static = options->text[OPT_static] != NULL,
                           .given = options->given,
                           .n_given = options->n_given};
 }

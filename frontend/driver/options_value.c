@@ -190,10 +190,10 @@ bool options_need_plan(const Options *options) {
          options->text[OPT_certify];
 }
 
-/* Without --target a program gets parts for GPUs too if this ampcc was built with CUDA; all other
- * output is for the CPU. */
+/* Without --target a program gets parts for GPUs too if this ampcc was built with CUDA; static
+ * programs and all other output are for the CPU. */
 static bool read_targets(Arena *arena, Options *options) {
-  bool gpus = options->emit == EMIT_EXE && codegen_has_cuda;
+  bool gpus = options->emit == EMIT_EXE && codegen_has_cuda && !options->text[OPT_static];
   const char *text = options->text[OPT_target];
   return targets_parse(arena, text ? text : gpus ? "cpu,cuda" : "cpu", &options->targets);
 }
@@ -205,6 +205,10 @@ static bool check_targets(const Options *options) {
   bool cpu = !targets->device[targets->n - 1];
   if (targets->n > 1 && options->emit != EMIT_EXE && options->emit != EMIT_OBJ) {
     fputs("ampcc: --target: one at a time, but for programs and objects\n", stderr);
+    return false;
+  }
+  if (options->text[OPT_static] && options_need_plan(options) && options->emit != EMIT_EXE) {
+    fputs("ampcc: --static is how a program is linked: leave out --emit\n", stderr);
     return false;
   }
   for (int i = 0; i < 3; i++)

@@ -52,6 +52,13 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
       text_say("ampcc: %s\n", error);
       return EXIT_ENVIRONMENT;
     }
+    const char *shared = backend ? backend_not_static(backend) : NULL;
+    if (shared && options->text[OPT_static]) {
+      diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
+                 "--static: a program for %s cannot be static: %s", backend_target(backend)->name,
+                 shared);
+      return EXIT_INPUT;
+    }
     if (backend) {
       out->part[out->n] = (ProgramPart){NULL, backend, &out->figures[out->n]};
       out->n++;

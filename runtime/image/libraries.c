@@ -1,18 +1,9 @@
 #include "runtime/image/libraries.h"
 
-#include <dlfcn.h>
+#include "runtime/system/system.h"
+
 #include <pthread.h>
 #include <string.h>
-
-/* libjpeg-turbo can be built with the structs of libjpeg 6b, 7 and 8: Debian has the first, Ubuntu
- * the last. */
-#if JPEG_LIB_VERSION >= 80
-#define JPEG_FILE "libjpeg.so.8"
-#elif JPEG_LIB_VERSION >= 70
-#define JPEG_FILE "libjpeg.so.7"
-#else
-#define JPEG_FILE "libjpeg.so.62"
-#endif
 
 typedef struct Entry {
   const char *name;
@@ -38,21 +29,18 @@ static const Entry png_entry[] = {
 #include "runtime/image/png_api.def"
 };
 
-static Library jpeg = {JPEG_FILE, "libjpeg62-turbo on Debian, libjpeg-turbo8 on Ubuntu", jpeg_entry,
-                       sizeof jpeg_entry / sizeof *jpeg_entry, ""};
-static Library png = {"libpng16.so.16", "libpng16-16", png_entry,
+static Library jpeg = {AMPRT_JPEG_FILE, "libjpeg62-turbo on Debian, libjpeg-turbo8 on Ubuntu",
+                       jpeg_entry, sizeof jpeg_entry / sizeof *jpeg_entry, ""};
+static Library png = {AMPRT_PNG_FILE, "libpng16-16", png_entry,
                       sizeof png_entry / sizeof *png_entry, ""};
 
 /* A pointer to a function does not convert from void * in C, but POSIX lets its bytes be copied. */
 static void open_library(Library *library, void *api) {
-  void *opened = dlopen(library->file, RTLD_NOW | RTLD_LOCAL);
-  if (!opened) {
-    const char *text = dlerror();
-    snprintf(library->why, sizeof library->why, "%.200s", text ? text : "dlopen failed");
+  void *opened = amprt_library_open(library->file, false, library->why, sizeof library->why);
+  if (!opened)
     return;
-  }
   for (size_t i = 0; i < library->n; i++) {
-    void *found = dlsym(opened, library->entry[i].name);
+    void *found = amprt_library_symbol(opened, library->entry[i].name);
     if (!found)
       snprintf(library->why, sizeof library->why, "it has no %s", library->entry[i].name);
     memcpy((char *)api + library->entry[i].at, &found, sizeof found);

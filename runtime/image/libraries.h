@@ -10,6 +10,17 @@
 #include <png.h>
 #include <stdio.h> /* jpeglib.h needs it */
 
+/* libjpeg-turbo can be built with the structs of libjpeg 6b, 7 and 8: Debian has the first, Ubuntu
+ * the last. */
+#if JPEG_LIB_VERSION >= 80
+#define AMPRT_JPEG_FILE "libjpeg.so.8"
+#elif JPEG_LIB_VERSION >= 70
+#define AMPRT_JPEG_FILE "libjpeg.so.7"
+#else
+#define AMPRT_JPEG_FILE "libjpeg.so.62"
+#endif
+#define AMPRT_PNG_FILE "libpng16.so.16"
+
 typedef struct AmprtJpegApi {
 #define JPEG(result, name, arguments) result(*name) arguments;
 #include "runtime/image/jpeg_api.def"

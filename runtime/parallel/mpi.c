@@ -1,7 +1,8 @@
 #include "runtime/parallel/mpi.h"
 
+#include "runtime/system/system.h"
+
 #include <ctype.h>
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +14,12 @@ static const struct MpiFile {
 #include "runtime/parallel/mpi_abi.def"
 };
 
-enum { N_FILES = sizeof files / sizeof *files, VERSION_ROOM = 8192 };
+enum { N_FILES = sizeof files / sizeof *files, VERSION_ROOM = 8192, WHY_ROOM = 300 };
 
 /* Which ABI has the library that the user named? Open MPI alone has variables as handles; of the
  * others the file's own name tells, as their functions have the same names. */
 static AmprtMpiKind kind_of(void *library, const char *file) {
-  if (dlsym(library, "ompi_mpi_comm_world"))
+  if (amprt_library_symbol(library, "ompi_mpi_comm_world"))
     return AMPRT_MPI_OMPI;
   char *path = realpath(file, NULL);
   const char *name = path ? path : file, *slash = strrchr(name, '/');
@@ -27,9 +28,9 @@ static AmprtMpiKind kind_of(void *library, const char *file) {
   return kind;
 }
 
-static bool open_file(AmprtMpi *mpi, const char *file) {
+static bool open_file(AmprtMpi *mpi, const char *file, char why[WHY_ROOM]) {
   /* Open MPI's own plug-ins look for symbols of the library that opened them. */
-  mpi->library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
+  mpi->library = amprt_library_open(file, true, why, WHY_ROOM);
   if (mpi->library)
     snprintf(mpi->file, sizeof mpi->file, "%s", file);
   return mpi->library != NULL;
@@ -51,15 +52,20 @@ static void shorten(char *to, size_t size, const char *version) {
 }
 
 AmprtStatus amprt_mpi_open(AmprtMpi *mpi, const char *file, AmprtMpiKind kind, AmprtError *error) {
+  char why[WHY_ROOM];
   memset(mpi, 0, sizeof *mpi);
+  if (!amprt_opens_libraries)
+    return amprt_fail(error, AMPRT_ENV,
+                      "this program cannot open an MPI library, as it is static (ampcc --static): "
+                      "start its processes with torchrun, or make it without --static");
   if (*file) {
-    if (!open_file(mpi, file))
-      return amprt_fail(error, AMPRT_ENV, "--mpi-library: %s", dlerror());
+    if (!open_file(mpi, file, why))
+      return amprt_fail(error, AMPRT_ENV, "--mpi-library: %s", why);
     mpi->kind = kind_of(mpi->library, file);
   }
   for (int others = 0; others < 2 && !mpi->library; others++)
     for (int i = 0; i < N_FILES && !mpi->library; i++)
-      if ((files[i].kind != kind) == others && open_file(mpi, files[i].name))
+      if ((files[i].kind != kind) == others && open_file(mpi, files[i].name, why))
         mpi->kind = files[i].kind;
   if (!mpi->library) {
     amprt_fail(error, AMPRT_ENV, "no MPI library was found; looked for");
@@ -75,13 +81,14 @@ AmprtStatus amprt_mpi_open(AmprtMpi *mpi, const char *file, AmprtMpiKind kind, A
   const char *missing = NULL;
   const void *symbol;
 #define MPI_FUNCTION(name, parameters)                                                             \
-  symbol = dlsym(mpi->library, "MPI_" #name);                                                      \
+  symbol = amprt_library_symbol(mpi->library, "MPI_" #name);                                       \
   if (!symbol)                                                                                     \
     missing = "MPI_" #name;                                                                        \
   memcpy(&mpi->name, &symbol, sizeof symbol);
 #include "runtime/parallel/mpi_functions.def"
 #define MPI_HANDLE(field, ompi, mpich, abi)                                                        \
-  if (mpi->kind == AMPRT_MPI_OMPI && !(mpi->field = (intptr_t)dlsym(mpi->library, ompi)))          \
+  if (mpi->kind == AMPRT_MPI_OMPI &&                                                               \
+      !(mpi->field = (intptr_t)amprt_library_symbol(mpi->library, ompi)))                          \
     missing = ompi;                                                                                \
   if (mpi->kind != AMPRT_MPI_OMPI)                                                                 \
     mpi->field = mpi->kind == AMPRT_MPI_MPICH ? (mpich) : (abi);

@@ -2,10 +2,10 @@
 #include "runtime/parallel/processes.h"
 
 #include "runtime/parallel/launch.h"
+#include "runtime/system/system.h"
 
 #include <ctype.h>
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -23,13 +23,14 @@ enum { MAX_PROCESSES = 4096 };
 
 /* The number of GPUs that the driver shows to this process, which CUDA_VISIBLE_DEVICES limits. */
 static int count_gpus(void) {
-  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  char why[16];
+  void *driver = amprt_library_open("libcuda.so.1", false, why, sizeof why);
   int n = 0;
   if (!driver)
     return 0;
   int (*init)(unsigned) = NULL, (*count)(int *) = NULL;
-  *(void **)&init = dlsym(driver, "cuInit");
-  *(void **)&count = dlsym(driver, "cuDeviceGetCount");
+  *(void **)&init = amprt_library_symbol(driver, "cuInit");
+  *(void **)&count = amprt_library_symbol(driver, "cuDeviceGetCount");
   return init && count && !init(0) && !count(&n) ? n : 0;
 }
 
@@ -74,6 +75,11 @@ static AmprtStatus choose_number(AmprtOptions *options, const AmprtPart *part, i
                       "--processes and --local-gpus both say how many processes to start");
   if (gpus)
     status = choose_gpus(options, part, n_parts, n, error);
+  if (!status && *n && !amprt_opens_libraries)
+    return amprt_fail(error, AMPRT_USAGE,
+                      "--processes needs the MPI library of mpirun, which this program cannot open "
+                      "as it is static (ampcc --static): start its processes with torchrun, or "
+                      "make it without --static");
   AmprtLaunch launch = {0};
   if (!status && *n)
     status = amprt_launch_read(&launch, error);

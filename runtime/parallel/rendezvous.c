@@ -1,11 +1,11 @@
 #include "runtime/parallel/rendezvous.h"
 
 #include "runtime/base/clock.h"
+#include "runtime/system/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PORTS = 16, MOST_STRANGERS = 64 };
+enum { PORTS = 16, MOST_STRANGERS = 64, MOST_ADDRESSES = 16 };
 
 /* What a process says when it comes, and what rank 0 answers. */
 typedef struct Hello {
@@ -94,30 +94,26 @@ static bool port_of(const char *text, int add, char out[16]) {
 
 /* ---- rank 0 ---- */
 
-static int listen_at(const char *port, int size, int *failed) {
-  struct addrinfo *list, wish = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-  int fd = -1;
-  if (getaddrinfo(NULL, port, &wish, &list))
+static int listen_as(const struct sockaddr *at, socklen_t bytes, int size, int *failed) {
+  int fd = socket(at->sa_family, SOCK_STREAM, 0), on = 1, off = 0;
+  if (fd < 0)
     return -1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (!bind(fd, at, bytes) && !listen(fd, size) && set_options(fd))
+    return fd;
+  *failed = errno;
+  close(fd);
+  return -1;
+}
+
+static int listen_at(const char *port, int size, int *failed) {
+  in_port_t number = htons((in_port_t)strtol(port, NULL, 10));
+  struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = number};
+  struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = number};
   /* A socket of IPv6 hears IPv4 too; it is tried first. */
-  for (int family = 0; family < 2 && fd < 0; family++)
-    for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
-      if (a->ai_family != (family ? AF_INET : AF_INET6) ||
-          (fd = socket(a->ai_family, SOCK_STREAM, 0)) < 0)
-        continue;
-      int on = 1, off = 0;
-      setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-      setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-      if (bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, size) || !set_options(fd)) {
-        *failed = errno;
-        close(fd);
-        fd = -1;
-        if (*failed == EADDRINUSE)
-          break;
-      }
-    }
-  freeaddrinfo(list);
-  return fd;
+  int fd = listen_as((const struct sockaddr *)&six, sizeof six, size, failed);
+  return fd >= 0 ? fd : listen_as((const struct sockaddr *)&four, sizeof four, size, failed);
 }
 
 /* Somebody who has connected and not yet said all. */
@@ -220,8 +216,8 @@ static AmprtStatus serve(AmprtStar *s, AmprtStarWhere where, double seconds, Amp
 
 /* ---- the others ---- */
 
-static int connect_to(const struct addrinfo *a, double end) {
-  int fd = socket(a->ai_family, SOCK_STREAM, 0);
+static int connect_to(const AmprtAddress *a, double end) {
+  int fd = socket(a->at.ss_family, SOCK_STREAM, 0);
   if (fd < 0 || !set_options(fd)) {
     if (fd >= 0)
       close(fd);
@@ -230,7 +226,7 @@ static int connect_to(const struct addrinfo *a, double end) {
   struct pollfd wait = {.fd = fd, .events = POLLOUT};
   int failed = 0;
   socklen_t size = sizeof failed;
-  if (!connect(fd, a->ai_addr, a->ai_addrlen) ||
+  if (!connect(fd, (const struct sockaddr *)&a->at, a->size) ||
       (errno == EINPROGRESS && poll(&wait, 1, milliseconds_until(end)) == 1 &&
        !getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size) && !failed))
     return fd;
@@ -238,17 +234,20 @@ static int connect_to(const struct addrinfo *a, double end) {
   return -1;
 }
 
-/* Asks at one port. -1: nobody of ours is there. */
+enum { NOBODY = -1, NEVER = -2 };
+
+/* Asks at one port. NOBODY: nobody of ours is there yet; NEVER: the host cannot be found. */
 static int knock(const AmprtStar *s, AmprtStarWhere where, const char *port, Answer *answer,
                  const char **trouble) {
-  struct addrinfo *list, wish = {.ai_socktype = SOCK_STREAM};
-  int failed = getaddrinfo(where.host, port, &wish, &list), found = -1;
-  if (failed) {
-    *trouble = gai_strerror(failed);
-    return -1;
+  AmprtAddress list[MOST_ADDRESSES];
+  const char *why = NULL;
+  int n = amprt_addresses(where.host, port, list, MOST_ADDRESSES, &why), found = NOBODY;
+  if (n <= 0) {
+    *trouble = why;
+    return n < 0 ? NEVER : NOBODY;
   }
-  for (struct addrinfo *a = list; a && found < 0; a = a->ai_next) {
-    int fd = connect_to(a, amprt_seconds() + 1);
+  for (int i = 0; i < n && found < 0; i++) {
+    int fd = connect_to(&list[i], amprt_seconds() + 1);
     if (fd < 0)
       continue;
     Hello hello = {.job = where.job, .rank = s->rank, .size = s->size};
@@ -261,18 +260,19 @@ static int knock(const AmprtStar *s, AmprtStarWhere where, const char *port, Ans
     else
       close(fd);
   }
-  freeaddrinfo(list);
   return found;
 }
 
 static AmprtStatus join(AmprtStar *s, AmprtStarWhere where, double seconds, AmprtError *error) {
   double end = amprt_seconds() + seconds;
   const char *trouble = "nobody answers there";
-  while (amprt_seconds() < end) {
+  bool never = false;
+  while (!never && amprt_seconds() < end) {
     char port[16];
     for (int i = where.skip; i < PORTS && port_of(where.port, i, port); i++) {
       Answer answer;
       int fd = knock(s, where, port, &answer, &trouble);
+      never |= fd == NEVER;
       if (fd < 0)
         continue;
       s->fd[0] = fd;
@@ -288,6 +288,9 @@ static AmprtStatus join(AmprtStar *s, AmprtStarWhere where, double seconds, Ampr
     struct timespec nap = {.tv_nsec = 50000000}; /* rank 0 may come later */
     nanosleep(&nap, NULL);
   }
+  if (never)
+    return amprt_fail(error, AMPRT_ENV, "rank 0 cannot be found at MASTER_ADDR=%s: %s", where.host,
+                      trouble);
   return amprt_fail(error, AMPRT_ENV,
                     "rank 0 was not found at MASTER_ADDR=%s, MASTER_PORT=%s within %.0f s "
                     "(--connect-timeout): %s",

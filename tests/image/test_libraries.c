@@ -1,17 +1,16 @@
 /* Tests programs on machines that lack libjpeg or libpng, or have one that lacks a function. */
-#include <dlfcn.h>
+#include "runtime/system/system.h"
+
+#include <stdio.h>
 #include <string.h>
 
-static void *fake_open(const char *file, int mode);
+static void *fake_open(const char *file, bool global, char *why, size_t size);
 static void *fake_symbol(void *library, const char *name);
-static char *fake_error(void);
-#define dlopen  fake_open
-#define dlsym   fake_symbol
-#define dlerror fake_error
+#define amprt_library_open   fake_open
+#define amprt_library_symbol fake_symbol
 #include "runtime/image/libraries.c"
-#undef dlopen
-#undef dlsym
-#undef dlerror
+#undef amprt_library_open
+#undef amprt_library_symbol
 
 #include "runtime/image/photo.h"
 
@@ -23,18 +22,16 @@ static char *fake_error(void);
 
 static int n_opened;
 
-static void *fake_open(const char *file, int mode) {
+static void *fake_open(const char *file, bool global, char *why, size_t size) {
   n_opened++;
-  return strstr(file, "png") ? dlopen(file, mode) : NULL;
+  if (strstr(file, "png"))
+    return amprt_library_open(file, global, why, size);
+  snprintf(why, size, "no such file");
+  return NULL;
 }
 
 static void *fake_symbol(void *library, const char *name) {
-  return strcmp(name, "png_read_row") == 0 ? NULL : dlsym(library, name);
-}
-
-static char *fake_error(void) {
-  static char text[] = "no such file";
-  return text;
+  return strcmp(name, "png_read_row") == 0 ? NULL : amprt_library_symbol(library, name);
 }
 
 static void assert_missing(const char *bytes, size_t size, const char *first, const char *second) {
@@ -52,7 +49,7 @@ static void assert_missing(const char *bytes, size_t size, const char *first, co
 
 static void test_missing(void **state) {
   (void)state;
-  assert_missing("\xff\xd8\xff", 3, JPEG_FILE " (package libjpeg62-turbo on Debian",
+  assert_missing("\xff\xd8\xff", 3, AMPRT_JPEG_FILE " (package libjpeg62-turbo on Debian",
                  "no such file");
   assert_missing("\x89PNG\r\n\x1a\n", 8, "libpng16.so.16 (package libpng16-16",
                  "has no png_read_row");

@@ -61,19 +61,23 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
             "static const AmpConvGrad $NAME = {\n"
             "  .x = $X, .dy = $DY, .out = $OUT,\n"
             "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
-            "  .rows = $ROWS, .cols = $COLS, .copy_x = $COPYX, .copy_dy = $COPYDY,\n"
-            "  .slots = $SLOTS, .together = $TOGETHER,\n"
+            "  .images = $IMAGES, .rows = $ROWS, .cols = $COLS,\n"
+            "  .part_blocks = $BLOCKS, .part_groups = $GROUPS,\n"
+            "  .copy_x = $COPYX, .copy_dy = $COPYDY, .slots = $SLOTS,\n"
             "  .sums = $SUMS, .sums_bytes = $SUMBYTES, .lane = $LANE, .lane_bytes = $BYTES,\n"
+            "  .x_at = $XAT, .dy_at = $DYAT, .sums_at = $SUMSAT,\n"
             "};\n",
             holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
                   {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
-                  {"C", .number = a->c}, {"K", .number = a->k}, {"ROWS", .number = a->rows},
-                  {"COLS", .number = a->cols}, {"COPYX", .number = a->copy_x},
-                  {"COPYDY", .number = a->copy_dy}, {"SLOTS", .number = a->slots},
-                  {"TOGETHER", .number = a->together}, {"SUMS", .number = base + a->sums},
+                  {"C", .number = a->c}, {"K", .number = a->k}, {"IMAGES", .number = a->images},
+                  {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
+                  {"BLOCKS", .number = a->part_blocks}, {"GROUPS", .number = a->part_groups},
+                  {"COPYX", .number = a->copy_x}, {"COPYDY", .number = a->copy_dy},
+                  {"SLOTS", .number = a->slots}, {"SUMS", .number = base + a->sums},
                   {"SUMBYTES", .number = a->sums_bytes}, {"LANE", .number = base + a->lane},
-                  {"BYTES", .number = a->lane_bytes}));
+                  {"BYTES", .number = a->lane_bytes}, {"XAT", .number = a->x_at},
+                  {"DYAT", .number = a->dy_at}, {"SUMSAT", .number = a->sums_at}));
 }
 
 static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
@@ -88,8 +92,7 @@ static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
     write_grad(emit, name, &plan.grad, &at, kernel_scratch(kernel));
   else
     write_conv(emit, name, &plan.conv, &at, kernel_scratch(kernel));
-  int64_t lane =
-      plan.is_grad ? (plan.grad.together ? 0 : plan.grad.lane_bytes) : plan.conv.lane_bytes;
+  int64_t lane = plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes;
   emit->largest_lane = lane > emit->largest_lane ? lane : emit->largest_lane;
   call->function = plan.is_grad ? "amp_conv_grad" : "amp_conv";
   call->args = arena_printf(emit->arena, "&%s", name);

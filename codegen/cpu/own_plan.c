@@ -2,9 +2,9 @@
 
 /* A thread's copy of a tile stays in its second-level cache, beside the filter that it meets. */
 enum { TILE_BYTES = 256 << 10, ALIGN = 64 };
-/* Sums of a filter's gradient up to this size are kept once for each slot; larger ones once, and
- * threads share them out. */
-enum { SLOT_BYTES = 640 << 10, SLOTS = 8, SLOTS_BYTES = 2 << 20, TOGETHER_BYTES = 24 << 20 };
+/* The sums of a filter's gradient that a thread computes at a time; filters that are no larger have
+ * slots. */
+enum { PART_BYTES = 288 << 10, SLOTS = 8, SLOTS_BYTES = 2 << 20 };
 enum { F32 = sizeof(float) };
 
 static int64_t ceil_to(int64_t n, int64_t unit) {
@@ -88,32 +88,69 @@ static void finish_conv(OwnPlan *plan, bool low) {
   plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }
 
-/* Do the vectors of the widest register tile end with the last channel? */
-static bool fills_vectors(int64_t k) {
-  return k % AMP_BLOCK == 0 && k % AMP_GRAD_GROUP <= 2 * AMP_BLOCK;
+static int64_t pieces(int64_t n, int64_t each) {
+  return (n + each - 1) / each;
+}
+/* The size of the pieces when n is cut into equal ones of at most `each`. */
+static int64_t even(int64_t n, int64_t each) {
+  return pieces(n, pieces(n, each));
+}
+
+/* Cuts the channels into parts, of which each copies what it reads. */
+static void choose_parts(AmpConvGrad *a, int64_t each) {
+  int64_t taps = a->high.taps * a->wide.taps;
+  int64_t blocks = pieces(a->c, AMP_BLOCK), groups = pieces(a->k, AMP_GRAD_GROUP);
+  int64_t g = taps == 1 ? least(groups, 4) : 1;
+  int64_t b = least(blocks, most(1, PART_BYTES / (each * g)));
+  a->part_blocks = even(blocks, b);
+  a->part_groups = even(groups, least(groups, most(1, PART_BYTES / (each * a->part_blocks))));
+}
+
+/* Small images together give enough results to be added up in registers. */
+static void choose_grad_tile(AmpConvGrad *a, const Tiles *tiles, int64_t piece) {
+  int64_t image = a->high.out * a->wide.out;
+  a->images = 1;
+  if (2 * image <= piece) {
+    a->rows = a->high.out;
+    a->cols = a->wide.out;
+    a->images = least(a->n, piece / image);
+    return;
+  }
+  choose_tile(tiles, TILE_BYTES, piece, &a->rows, &a->cols);
+  a->cols = even(a->wide.out, a->cols);
 }
 
 static void finish_grad(OwnPlan *plan, bool low) {
-  enum { STEP = 104 };
+  enum {
+    NEAR = 64
+  }; /* so few channels of neighbouring pixels do not drive each other out of the
+                         first-level cache */
   AmpConvGrad *a = &plan->grad;
   int64_t taps = a->high.taps * a->wide.taps;
-  Tiles tiles = {.high = a->high, .wide = a->wide, .c = a->c, .k = a->k};
-  a->sums_bytes = ceil_to(a->k, AMP_GRAD_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32;
-  bool large = a->sums_bytes > SLOT_BYTES;
-  a->copy_x = low || (large && taps == 1);
-  a->copy_dy = low || large || !fills_vectors(a->k);
-  choose_tile(&tiles, large ? 2 * TILE_BYTES : TILE_BYTES, STEP, &a->rows, &a->cols);
-  tiles.c = a->copy_x ? a->c : 0;
-  tiles.k = a->copy_dy ? a->k : 0;
-  a->lane_bytes = tile_bytes(&tiles, a->rows, a->cols);
-  int64_t down = (a->high.out + a->rows - 1) / a->rows;
-  int64_t across = (a->wide.out + a->cols - 1) / a->cols, n = a->n * down * across;
-  a->slots = large ? 1 : least(n, most(SLOTS, SLOTS_BYTES / a->sums_bytes / 4));
-  if (large)
-    a->together = a->lane_bytes ? least(n, most(1, TOGETHER_BYTES / a->lane_bytes)) : n;
+  int64_t outs = least(AMP_GRAD_GROUP, ceil_to(a->k, AMP_BLOCK));
+  int64_t each = AMP_BLOCK * outs * taps * F32;
+  a->sums_bytes = each * pieces(a->c, AMP_BLOCK) * pieces(a->k, AMP_GRAD_GROUP);
+  choose_parts(a, each);
+  Tiles tiles = {.high = a->high,
+                 .wide = a->wide,
+                 .c = least(a->c, a->part_blocks * AMP_BLOCK),
+                 .k = least(a->k, a->part_groups * AMP_GRAD_GROUP)};
+  choose_grad_tile(a, &tiles, AMP_GRAD_PIECE / (outs + least(a->c, AMP_BLOCK)));
+  a->copy_x = low || a->c > NEAR;
+  a->copy_dy = low || a->k > NEAR || a->k % AMP_BLOCK != 0;
+  int64_t n = pieces(a->n, a->images) * pieces(a->high.out, a->rows) * pieces(a->wide.out, a->cols);
+  a->slots = 1;
+  if (a->sums_bytes <= PART_BYTES)
+    a->slots = least(n, most(SLOTS, SLOTS_BYTES / a->sums_bytes / 4));
+  Tiles x = tiles, dy = tiles;
+  x.k = dy.c = 0;
+  a->x_at = ceil_to(taps * (int64_t)sizeof(AmpGradTap), ALIGN);
+  a->dy_at = a->x_at + (a->copy_x ? a->images * tile_bytes(&x, a->rows, a->cols) : 0);
+  a->sums_at = a->dy_at + (a->copy_dy ? a->images * tile_bytes(&dy, a->rows, a->cols) : 0);
+  a->lane_bytes = a->sums_at + (a->slots > 1 ? 0 : each * a->part_blocks * a->part_groups);
   a->sums = 0;
-  a->lane = a->slots * a->sums_bytes;
-  plan->workspace = a->lane + (a->together ? a->together : AMP_TEAM) * a->lane_bytes;
+  a->lane = a->slots > 1 ? a->slots * a->sums_bytes : 0;
+  plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }
 
 static AmpWindow window(int64_t in, int64_t out, int64_t taps, int64_t stride, int64_t pad) {

@@ -84,19 +84,36 @@ typedef struct AmpConv {
 } AmpConv;
 
 /* The filter's gradient, from x and dy. Its sum over all results is cut into tiles of at most rows
- * x cols results of one image. */
+ * x cols results of `images` images. */
 typedef struct AmpConvGrad {
   AmpRef x, dy, out;
   AmpWindow high, wide;
   int64_t n, c, k;
-  int64_t rows, cols;
-  int32_t copy_x, copy_dy; /* or they are read where they lie */
-  int64_t slots;    /* partial sums, each over a fixed range of tiles; added up in their order */
-  int64_t together; /* 0: each slot's tiles are copied one by one, by the slot's thread. Else there
-                       is one slot, so many tiles are copied at a time, and threads share the parts
-                       of the filter. */
-  int64_t sums, sums_bytes; /* offset in the arena, and bytes of a slot */
-  int64_t lane, lane_bytes; /* the copy of a tile: of each thread, or of each tile together */
+  int64_t images, rows, cols;
+  int64_t part_blocks, part_groups; /* the sums that a thread computes at a time are of at most so
+                                       many blocks of channels of x and groups of channels of dy */
+  int32_t copy_x, copy_dy;          /* or they are read where they lie */
+  int64_t slots;            /* partial sums, each over a fixed range of tiles; 1: a thread computes
+                              the sums of a part over all tiles */
+  int64_t sums, sums_bytes; /* of slots: offset in the arena, and bytes of one */
+  int64_t lane, lane_bytes; /* each thread's memory: a list of taps, and at these offsets the copies
+                               of a tile and the sums of a part */
+  int64_t x_at, dy_at, sums_at;
 } AmpConvGrad;
+
+/* The results that are added up in registers before they are added to the sums: as many as leave a
+ * group of channels of dy and a block of x so many floats in the first-level cache. */
+enum { AMP_GRAD_PIECE = 8320 };
+
+/* Which results a register tile sums, and the distances between what they read, in floats. */
+typedef struct AmpGradTile {
+  int64_t images, rows, cols;
+  int64_t x_image, x_row, x_col, dy_image, dy_row, dy_col, dy_block;
+  int64_t outs; /* from the sums of one channel of x to the next */
+} AmpGradTile;
+typedef struct AmpGradTap { /* what one tap sums: the first elements */
+  AmpGradTile tile;
+  int64_t x, dy;
+} AmpGradTap;
 
 #endif

@@ -1,63 +1,65 @@
-/* The gradient of a convolution's filter. The results of all images are cut into tiles, each of
- * which is copied as conv_image.h describes; sums are bound to tiles, tiles to slots and slots are
- * added up in their order, so that the number of threads does not change them. */
+/* The gradient of a convolution's filter, a sum over the results of all images. The filter is cut
+ * into parts, whose sums stay in the second-level cache of a thread, and the results into tiles:
+ * for each part a thread copies tile after tile, of the part's channels alone, and adds what it
+ * gives. Of small filters there are several slots, each of a fixed range of tiles, whose sums are
+ * added up in their order. Either way the sums do not depend on the number of threads. */
 #ifndef AMP_CONV_GRAD_H
 #define AMP_CONV_GRAD_H
 
 #include "codegen/text/cpu/conv.h"
+#include "codegen/text/cpu/conv_grad_copy.h"
 #include "codegen/text/cpu/conv_grad_tile.h"
 
-/* Floats: the sums that a thread adds to at a time stay in its second-level cache. */
-enum { AMP_GRAD_SUMS = 16384 };
-/* About so many results are added up in registers before they are added to the sums. Such a piece
- * of dy stays in the first-level cache. */
-enum { AMP_GRAD_PIECE = 104 };
-
-typedef struct AmpGradPart { /* a tile: results of one image, copied with what they read */
+typedef struct AmpGradPart { /* a part of the filter: some channels of x and of dy */
   const AmpConvGrad *a;
-  AmpAxis high, wide;
-  int64_t image, row, col, rows, cols;
-  AmpTileCopy x, dy;
+  AmpAxis high, wide, one;
+  AmpSource x, dy; /* of these channels alone */
+  int64_t blocks, groups;
+  AmpGradSteps steps[2][2]; /* of all and of the last block; of all and of the last group */
+  AmpGradTap *tap;
+  float *x_copy, *dy_copy, *sums;
+  AmpGradView x_view, dy_view; /* of a tile */
+  AmpGradLines ahead[3];       /* what is read next: of x, dy and the result */
+  int64_t fetch;               /* so many lines of it for each register tile */
 } AmpGradPart;
 
-AMP_INLINE int64_t amp_grad_across(const AmpConvGrad *a) {
-  return amp_pieces(a->wide.out, a->cols);
-}
-AMP_INLINE int64_t amp_grad_down(const AmpConvGrad *a) {
-  return amp_pieces(a->high.out, a->rows);
-}
+/* ---- sizes ---- */
 
-/* Tile number `tile`. What of it is copied goes to `at`, and is copied now if `copy`. */
-AMP_FN AmpGradPart amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t tile, float *at,
-                                 int copy) {
-  static const AmpWindow point = {1, 1, 1, 1, 0};
-  const int64_t across = amp_grad_across(a), down = amp_grad_down(a);
-  const AmpAxis one = amp_axis_forward(&point);
-  const AmpSource x = {amp_at(run, &a->x), a->high.in, a->wide.in, a->c, a->c, 1, a->x.dtype, 0, 0};
-  const AmpSource dy = {
-      amp_at(run, &a->dy), a->high.out, a->wide.out, a->k, a->k, 1, a->dy.dtype, 0, 0};
-  AmpGradPart p = {.a = a,
-                   .high = amp_axis_forward(&a->high),
-                   .wide = amp_axis_forward(&a->wide),
-                   .image = tile / across / down,
+AMP_INLINE int64_t amp_grad_taps(const AmpConvGrad *a) {
+  return a->high.taps * a->wide.taps;
+}
+AMP_INLINE int64_t amp_grad_groups(int64_t k) {
+  return amp_pieces(k, AMP_GRAD_GROUP);
+}
+/* A row of sums: the channels of a group. */
+AMP_INLINE int64_t amp_grad_outs(const AmpConvGrad *a) {
+  return amp_least(AMP_GRAD_GROUP, amp_blocks(a->k) * AMP_BLOCK);
+}
+/* The sums of a block and group. */
+AMP_INLINE int64_t amp_grad_each(const AmpConvGrad *a) {
+  return amp_grad_taps(a) * AMP_BLOCK * amp_grad_outs(a);
+}
+AMP_INLINE int64_t amp_grad_tile_count(const AmpConvGrad *a) {
+  return amp_pieces(a->n, a->images) * amp_pieces(a->high.out, a->rows) *
+         amp_pieces(a->wide.out, a->cols);
+}
+AMP_INLINE AmpGradSpan amp_grad_span(const AmpConvGrad *a, int64_t tile) {
+  const int64_t across = amp_pieces(a->wide.out, a->cols);
+  const int64_t down = amp_pieces(a->high.out, a->rows);
+  AmpGradSpan t = {.image = tile / across / down * a->images,
                    .row = tile / across % down * a->rows,
                    .col = tile % across * a->cols};
-  p.rows = amp_least(a->rows, a->high.out - p.row);
-  p.cols = amp_least(a->cols, a->wide.out - p.col);
-  p.x = amp_tile_direct(&x, &p.high, &p.wide, p.image, p.row, p.col);
-  p.dy = amp_tile_direct(&dy, &one, &one, p.image, p.row, p.col);
-  if (a->copy_x) {
-    p.x = amp_tile_copy(at, &p.high, &p.wide, p.rows, p.cols);
-    at += amp_blocks(a->c) * p.x.block;
-  }
-  if (a->copy_dy)
-    p.dy = amp_tile_copy(at, &one, &one, p.rows, p.cols);
-  if (copy && a->copy_x)
-    amp_copy_tile(&x, &p.x, &p.high, &p.wide, p.image, p.row, p.col);
-  if (copy && a->copy_dy)
-    amp_copy_tile(&dy, &p.dy, &one, &one, p.image, p.row, p.col);
-  return p;
+  t.images = amp_least(a->images, a->n - t.image);
+  t.rows = amp_least(a->rows, a->high.out - t.row);
+  t.cols = amp_least(a->cols, a->wide.out - t.col);
+  return t;
 }
+/* The size of the pieces when n is cut into equal ones of at most `most`. */
+AMP_INLINE int64_t amp_even(int64_t n, int64_t most) {
+  return amp_pieces(n, amp_pieces(n, most));
+}
+
+/* ---- sums ---- */
 
 /* Of results first..last-1 of an axis, those whose tap t reads no padding. */
 AMP_INLINE void amp_trim(const AmpAxis *axis, int64_t in, int64_t t, int64_t *first,
@@ -69,151 +71,289 @@ AMP_INLINE void amp_trim(const AmpAxis *axis, int64_t in, int64_t t, int64_t *fi
   *last = amp_least(*last, to);
 }
 
-/* Adds what rows r0..r1-1 and columns c0..c1-1 of the tile give to the sums of one tap, group and
- * block: n channels of x, m of dy. */
-AMP_FN void amp_grad_tap(const AmpGradPart *p, int64_t r, int64_t s, const int64_t rows[2],
-                         const int64_t cols[2], const float *x, const float *dy, int n, int m,
-                         float *sum) {
-  int64_t r0 = p->row + rows[0], r1 = p->row + rows[1];
-  int64_t c0 = p->col + cols[0], c1 = p->col + cols[1];
-  amp_trim(&p->high, p->a->high.in, r, &r0, &r1);
-  amp_trim(&p->wide, p->a->wide.in, s, &c0, &c1);
-  if (r0 >= r1 || c0 >= c1)
-    return;
-  const AmpGradTile tile = {r1 - r0,       c1 - c0,       p->x.step[0], p->x.step[1],
-                            p->dy.step[0], p->dy.step[1], p->dy.block};
-  const int64_t row = r0 - p->row, col = c0 - p->col;
-  x += amp_tap_at(&p->x, 0, &p->high, r) + amp_tap_at(&p->x, 1, &p->wide, s) + row * p->x.step[0] +
-       col * p->x.step[1];
-  dy += row * p->dy.step[0] + col * p->dy.step[1];
-  for (int i = 0; i < n;) {
-    const AmpGradTileRow *t = amp_grad_tile_for(n - i, m);
-    t->run(&tile, x + i, dy, sum + i * AMP_GRAD_OUTS);
-    i += t->ins;
+AMP_INLINE int64_t amp_grad_tap_at(const AmpGradView *v, int axis, int64_t step, int64_t t) {
+  return t % step * v->phase[axis] + t / step * v->step[axis];
+}
+
+/* Rows that follow one another without a gap become one. */
+AMP_INLINE void amp_grad_join(AmpGradTile *t) {
+  if (t->cols * t->x_col == t->x_row && t->cols * t->dy_col == t->dy_row) {
+    t->cols *= t->rows;
+    t->rows = 1;
+    if (t->cols * t->x_col == t->x_image && t->cols * t->dy_col == t->dy_image) {
+      t->cols *= t->images;
+      t->images = 1;
+    }
   }
 }
 
-/* The size of the pieces when n is cut into equal ones of at most `most`. */
-AMP_INLINE int64_t amp_even(int64_t n, int64_t most) {
-  return amp_pieces(n, amp_pieces(n, most));
-}
-
-/* Adds what one tile gives to the sums of blocks first..last-1 of one group. */
-AMP_FN void amp_grad_group(const AmpGradPart *p, float *sums, int64_t group, int64_t first,
-                           int64_t last) {
+/* Lists what the taps add up of rows down[0]..down[1]-1 and columns across[0]..across[1]-1 of a
+ * tile. */
+AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t down[2],
+                          const int64_t across[2]) {
   const AmpConvGrad *a = p->a;
-  const int64_t taps = a->high.taps * a->wide.taps, left = a->k - group * AMP_GRAD_OUTS;
-  const int64_t blocks = amp_blocks(a->c), cols = amp_even(p->cols, AMP_GRAD_PIECE);
-  const int64_t rows = amp_even(p->rows, (AMP_GRAD_PIECE + cols / 2) / cols);
-  const int m = left < AMP_GRAD_OUTS ? (int)left : AMP_GRAD_OUTS;
-  const float *dy = p->dy.at + group * AMP_GRAD_OUTS / AMP_BLOCK * p->dy.block +
-                    group * AMP_GRAD_OUTS % AMP_BLOCK;
-  for (int64_t r = 0; r < p->rows; r += rows)
-    for (int64_t c = 0; c < p->cols; c += cols) {
-      const int64_t down[2] = {r, amp_least(r + rows, p->rows)};
-      const int64_t across[2] = {c, amp_least(c + cols, p->cols)};
-      for (int64_t b = first; b < last; b++)
-        for (int64_t t = 0; t < taps; t++)
-          amp_grad_tap(p, t / a->wide.taps, t % a->wide.taps, down, across,
-                       p->x.at + b * p->x.block, dy, amp_in_block(a->c, b), m,
-                       sums + ((group * blocks + b) * taps + t) * AMP_BLOCK * AMP_GRAD_OUTS);
-    }
-}
-
-AMP_INLINE int64_t amp_grad_groups(const AmpConvGrad *a) {
-  return amp_pieces(a->k, AMP_GRAD_OUTS);
-}
-AMP_INLINE float *amp_grad_sums(const AmprtRun *run, const AmpConvGrad *a, int64_t slot) {
-  return (float *)(void *)(run->arena + a->sums + slot * a->sums_bytes);
-}
-AMP_INLINE int64_t amp_grad_size(const AmpConvGrad *a) {
-  return amp_grad_groups(a) * amp_blocks(a->c) * a->high.taps * a->wide.taps * AMP_BLOCK *
-         AMP_GRAD_OUTS;
-}
-
-/* Each slot on one thread, tile by tile. */
-AMP_FN void amp_grad_by_slot(const AmprtRun *run, const AmpConvGrad *a) {
-  const int64_t tiles = a->n * amp_grad_down(a) * amp_grad_across(a);
-#pragma omp parallel for schedule(dynamic) if (a->slots > 1)
-  for (int64_t slot = 0; slot < a->slots; slot++) {
-    float *sums = amp_grad_sums(run, a, slot);
-    float *lane = (float *)(void *)amp_lane(run, a->lane, a->lane_bytes);
-    amp_zero(sums, amp_grad_size(a));
-    for (int64_t t = slot * tiles / a->slots; t < (slot + 1) * tiles / a->slots; t++) {
-      const AmpGradPart p = amp_grad_part(run, a, t, lane, 1);
-      for (int64_t g = 0; g < amp_grad_groups(a); g++)
-        amp_grad_group(&p, sums, g, 0, amp_blocks(a->c));
+  const AmpGradView *x = &p->x_view, *dy = &p->dy_view;
+  AmpGradTap *tap = p->tap;
+  for (int64_t r = 0; r < a->high.taps; r++) {
+    int64_t r0 = t->row + down[0], r1 = t->row + down[1];
+    amp_trim(&p->high, a->high.in, r, &r0, &r1);
+    for (int64_t s = 0; s < a->wide.taps; s++, tap++) {
+      int64_t c0 = t->col + across[0], c1 = t->col + across[1];
+      amp_trim(&p->wide, a->wide.in, s, &c0, &c1);
+      tap->tile = (AmpGradTile){.images = r0 < r1 && c0 < c1 ? t->images : 0,
+                                .rows = r1 - r0,
+                                .cols = c1 - c0,
+                                .x_image = x->image,
+                                .x_row = x->step[0],
+                                .x_col = x->step[1],
+                                .dy_image = dy->image,
+                                .dy_row = dy->step[0],
+                                .dy_col = dy->step[1],
+                                .dy_block = dy->block,
+                                .outs = amp_grad_outs(a)};
+      amp_grad_join(&tap->tile);
+      r0 -= t->row;
+      c0 -= t->col;
+      tap->x = x->first + amp_grad_tap_at(x, 0, p->high.step, r) +
+               amp_grad_tap_at(x, 1, p->wide.step, s) + r0 * x->step[0] + c0 * x->step[1];
+      tap->dy = dy->first + r0 * dy->step[0] + c0 * dy->step[1];
+      r0 += t->row;
     }
   }
 }
 
-/* Adds up the slots of one group and block, and stores them as K,R,S,C. */
-AMP_FN void amp_grad_store(const AmprtRun *run, const AmpConvGrad *a, int64_t chunk) {
-  const int64_t taps = a->high.taps * a->wide.taps, blocks = amp_blocks(a->c);
-  const int64_t group = chunk / blocks, block = chunk % blocks, left = a->k - group * AMP_GRAD_OUTS;
-  const int m = left < AMP_GRAD_OUTS ? (int)left : AMP_GRAD_OUTS, n = amp_in_block(a->c, block);
-  enum { EACH = AMP_BLOCK * AMP_GRAD_OUTS };
-  float turned[AMP_GRAD_OUTS][AMP_BLOCK];
-  for (int64_t t = 0; t < taps; t++) {
-    float *sum = amp_grad_sums(run, a, 0) + (chunk * taps + t) * EACH;
-    for (int64_t slot = 1; slot < a->slots; slot++) {
-      const float *other = amp_grad_sums(run, a, slot) + (chunk * taps + t) * EACH;
-      AMP_SIMD
-      for (int i = 0; i < n * AMP_GRAD_OUTS; i++)
-        sum[i] += other[i];
-    }
-    amp_turn(turned[0], AMP_BLOCK, sum, AMP_GRAD_OUTS, n, m);
-    for (int k = 0; k < m; k++)
-      amp_write(a->out.dtype, amp_at(run, &a->out),
-                ((group * AMP_GRAD_OUTS + k) * taps + t) * a->c + block * AMP_BLOCK, n, turned[k]);
-  }
-}
-
-/* Some tiles at a time are copied by all threads, which then share out groups and runs of blocks.
- */
-AMP_FN void amp_grad_by_block(const AmprtRun *run, const AmpConvGrad *a) {
-  const int64_t tiles = a->n * amp_grad_down(a) * amp_grad_across(a), blocks = amp_blocks(a->c);
-  const int64_t groups = amp_grad_groups(a), each = amp_grad_size(a) / (groups * blocks);
-  const int64_t fit = amp_pieces(blocks * each, AMP_GRAD_SUMS);
-  const int64_t want = amp_pieces(8 * (int64_t)omp_get_max_threads(), groups);
-  const int64_t parts = amp_least(fit > want ? fit : want, blocks), chunks = groups * parts;
-  unsigned char *lane = run->arena + a->lane;
-  float *sums = amp_grad_sums(run, a, 0);
-  for (int64_t from = 0; from < tiles; from += a->together) {
-    const int64_t n = amp_least(a->together, tiles - from);
-    if (a->copy_x || a->copy_dy) {
-      AMP_PARALLEL(n)
-      for (int64_t t = 0; t < n; t++)
-        amp_grad_part(run, a, from + t, (float *)(void *)(lane + t * a->lane_bytes), 1);
-    }
-#pragma omp parallel for schedule(dynamic) if (chunks > 1)
-    for (int64_t chunk = 0; chunk < chunks; chunk++) {
-      const int64_t group = chunk / parts, part = chunk % parts;
-      const int64_t first = part * blocks / parts, last = (part + 1) * blocks / parts;
-      if (from == 0)
-        amp_zero(sums + (group * blocks + first) * each, (last - first) * each);
-      for (int64_t t = 0; t < n; t++) {
-        const AmpGradPart p =
-            amp_grad_part(run, a, from + t, (float *)(void *)(lane + t * a->lane_bytes), 0);
-        amp_grad_group(&p, sums, group, first, last);
+/* Adds what the listed taps give to all sums of the part. */
+AMP_FN void amp_grad_add(AmpGradPart *p) {
+  const int64_t taps = amp_grad_taps(p->a), outs = amp_grad_outs(p->a);
+  float *sum = p->sums;
+  for (int64_t g = 0; g < p->groups; g++)
+    for (int64_t b = 0; b < p->blocks; b++) {
+      const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks][g + 1 == p->groups];
+      const float *x = p->x_view.at + b * p->x_view.block;
+      const float *dy = p->dy_view.at + g * (AMP_GRAD_GROUP / AMP_BLOCK) * p->dy_view.block;
+      for (int64_t t = 0; t < taps; t++, sum += AMP_BLOCK * outs) {
+        const AmpGradTap *tap = &p->tap[t];
+        if (!tap->tile.images)
+          continue;
+        for (int i = 0; i < steps->n; i++) {
+          const int in = steps->step[i].in, out = steps->step[i].out;
+          amp_grad_fetch(p->ahead, p->fetch);
+          steps->step[i].run(&tap->tile, x + tap->x + in,
+                             dy + tap->dy + out / AMP_BLOCK * p->dy_view.block + out % AMP_BLOCK,
+                             sum + in * outs + out);
+        }
       }
-      for (int64_t b = first; b < last && from + n == tiles; b++)
-        amp_grad_store(run, a, group * blocks + b);
     }
+}
+
+/* Shares out the lines of `ahead` to the register tiles of a tile of so many pieces. */
+AMP_INLINE void amp_grad_share(AmpGradPart *p, int64_t pieces) {
+  const int64_t calls = pieces * p->groups * p->blocks * amp_grad_taps(p->a) * p->steps[0][0].n;
+  int64_t lines = 0;
+  for (int i = 0; i < 3; i++)
+    lines += p->ahead[i].rows * p->ahead[i].pixels * p->ahead[i].lines;
+  p->fetch = amp_pieces(lines, calls);
+}
+
+/* Adds what one tile gives. */
+AMP_FN void amp_grad_tile_sums(AmpGradPart *p, const AmpGradSpan *t) {
+  const AmpConvGrad *a = p->a;
+  const int64_t most = AMP_GRAD_PIECE / (amp_grad_outs(a) + amp_least(a->c, AMP_BLOCK));
+  const int64_t cols = amp_even(t->cols, most);
+  const int64_t rows = amp_even(t->rows, (most + cols / 2) / cols);
+  const int64_t pieces = amp_pieces(t->cols, cols) * amp_pieces(t->rows, rows);
+  p->x_view = a->copy_x ? amp_grad_view(p->x_copy, &p->high, &p->wide, t)
+                        : amp_grad_direct(&p->x, &p->high, &p->wide, t);
+  p->dy_view = a->copy_dy ? amp_grad_view(p->dy_copy, &p->one, &p->one, t)
+                          : amp_grad_direct(&p->dy, &p->one, &p->one, t);
+  if (a->copy_x)
+    amp_grad_copy(&p->x, p->x_copy, &p->x_view, &p->high, &p->wide, t);
+  if (a->copy_dy)
+    amp_grad_copy(&p->dy, p->dy_copy, &p->dy_view, &p->one, &p->one, t);
+  amp_grad_share(p, pieces);
+  for (int64_t r = 0; r < t->rows; r += rows)
+    for (int64_t c = 0; c < t->cols; c += cols) {
+      const int64_t down[2] = {r, amp_least(r + rows, t->rows)};
+      const int64_t across[2] = {c, amp_least(c + cols, t->cols)};
+      amp_grad_list(p, t, down, across);
+      amp_grad_add(p);
+    }
+}
+
+/* to[j * to_step + i] = from[i * from_step + j] for i below n and j below m, line by line. */
+AMP_INLINE void amp_grad_turn(float *to, int64_t to_step, const float *from, int64_t from_step,
+                              int n, int m) {
+  for (int j = 0; j < m; j += 4)
+    amp_turn(to + j * to_step, to_step, from + j, from_step, n, m - j < 4 ? m - j : 4);
+}
+
+/* Adds up the slots of one block and group, and stores them as K,R,S,C. */
+AMP_FN void amp_grad_store(const AmprtRun *run, const AmpConvGrad *a, const float *sums,
+                           int64_t from_slot, int64_t block, int64_t group) {
+  const int64_t taps = amp_grad_taps(a), outs = amp_grad_outs(a), k = group * AMP_GRAD_GROUP;
+  const int m = (int)amp_least(a->k - k, AMP_GRAD_GROUP), n = amp_in_block(a->c, block);
+  float sum[AMP_BLOCK * AMP_GRAD_GROUP], turned[AMP_GRAD_GROUP][AMP_BLOCK];
+  for (int64_t t = 0; t < taps; t++, sums += AMP_BLOCK * outs) {
+    const float *all = sums;
+    if (a->slots > 1) {
+      __builtin_memcpy(sum, sums, (size_t)(n * outs) * sizeof *sum);
+      for (int64_t slot = 1; slot < a->slots; slot++) {
+        const float *other = sums + slot * from_slot;
+        AMP_SIMD
+        for (int i = 0; i < n * (int)outs; i++)
+          sum[i] += other[i];
+      }
+      all = sum;
+    }
+    const int64_t at = (k * taps + t) * a->c + block * AMP_BLOCK;
+    if (a->out.dtype == AMPRT_F32) {
+      amp_grad_turn((float *)amp_at(run, &a->out) + at, taps * a->c, all, outs, n, m);
+      continue;
+    }
+    amp_grad_turn(turned[0], AMP_BLOCK, all, outs, n, m);
+    for (int i = 0; i < m; i++)
+      amp_write(a->out.dtype, amp_at(run, &a->out), at + i * taps * a->c, n, turned[i]);
+  }
+}
+
+AMP_INLINE AmpSource amp_grad_source(const AmprtRun *run, const AmpRef *ref, const int64_t size[3],
+                                     int64_t first, int64_t n) {
+  const int64_t bytes = ref->dtype == AMPRT_F32 ? 4 : 2;
+  return (AmpSource){.data = (const char *)amp_at(run, ref) + first * bytes,
+                     .h = size[0],
+                     .w = size[1],
+                     .c = n,
+                     .pixel = size[2],
+                     .channel = 1,
+                     .dtype = ref->dtype};
+}
+
+typedef struct AmpGradBox { /* some channels of x and dy */
+  int64_t block, blocks, group, groups;
+} AmpGradBox;
+
+AMP_FN void amp_grad_sources(const AmprtRun *run, const AmpConvGrad *a, const AmpGradBox *box,
+                             AmpSource *x, AmpSource *dy) {
+  const int64_t c = box->block * AMP_BLOCK, k = box->group * AMP_GRAD_GROUP;
+  const int64_t x_size[3] = {a->high.in, a->wide.in, a->c};
+  const int64_t dy_size[3] = {a->high.out, a->wide.out, a->k};
+  *x = amp_grad_source(run, &a->x, x_size, c, amp_least(a->c - c, box->blocks * AMP_BLOCK));
+  *dy = amp_grad_source(run, &a->dy, dy_size, k, amp_least(a->k - k, box->groups * AMP_GRAD_GROUP));
+}
+
+/* What follows tile t of `box` in the memory of this thread: the next tile, or after the last one
+ * the place of the result and the first tile of the box `then`. */
+AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, int64_t first,
+                                int64_t last, const AmpGradBox *box, const AmpGradBox *then) {
+  const AmpConvGrad *a = p->a;
+  AmpSource x = p->x, dy = p->dy;
+  p->ahead[0].rows = p->ahead[1].rows = p->ahead[2].rows = 0;
+  if (t + 1 == last && a->slots == 1) {
+    const int64_t size = a->out.dtype == AMPRT_F32 ? 4 : 2;
+    p->ahead[2] = (AmpGradLines){
+        .at =
+            (const char *)amp_at(run, &a->out) +
+            (box->group * AMP_GRAD_GROUP * amp_grad_taps(a) * a->c + box->block * AMP_BLOCK) * size,
+        .rows = 1,
+        .pixels = dy.c * amp_grad_taps(a),
+        .lines = (x.c * size + 63) / 64,
+        .from_pixel = a->c * size};
+  }
+  if (t + 1 == last && !then)
+    return;
+  if (t + 1 == last)
+    amp_grad_sources(run, a, then, &x, &dy);
+  const AmpGradSpan next = amp_grad_span(a, t + 1 == last ? first : t + 1);
+  p->ahead[0] = amp_grad_lines(&x, &p->high, &p->wide, &next);
+  p->ahead[1] = amp_grad_lines(&dy, &p->one, &p->one, &next);
+}
+
+/* The sums of some channels over all tiles of a slot. */
+AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slot,
+                          const AmpGradBox *box, const AmpGradBox *then) {
+  static const AmpWindow point = {1, 1, 1, 1, 0};
+  const int64_t tiles = amp_grad_tile_count(a);
+  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
+  AmpGradPart p = {.a = a,
+                   .high = amp_axis_forward(&a->high),
+                   .wide = amp_axis_forward(&a->wide),
+                   .one = amp_axis_forward(&point),
+                   .blocks = box->blocks,
+                   .groups = box->groups,
+                   .tap = (AmpGradTap *)(void *)lane,
+                   .x_copy = (float *)(void *)(lane + a->x_at),
+                   .dy_copy = (float *)(void *)(lane + a->dy_at),
+                   .sums = (float *)(void *)(lane + a->sums_at)};
+  amp_grad_sources(run, a, box, &p.x, &p.dy);
+  if (a->slots > 1)
+    p.sums = (float *)(void *)(run->arena + a->sums + slot * a->sums_bytes);
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < 2; j++)
+      p.steps[i][j] =
+          amp_grad_steps(i ? (int)(p.x.c - (p.blocks - 1) * AMP_BLOCK) : AMP_BLOCK,
+                         j ? (int)(p.dy.c - (p.groups - 1) * AMP_GRAD_GROUP) : AMP_GRAD_GROUP);
+  amp_zero(p.sums, p.blocks * p.groups * amp_grad_each(a));
+  const int64_t first = slot * tiles / a->slots, last = (slot + 1) * tiles / a->slots;
+  for (int64_t t = first; t < last; t++) {
+    const AmpGradSpan now = amp_grad_span(a, t);
+    amp_grad_look_ahead(run, &p, t, first, last, box, then);
+    amp_grad_tile_sums(&p, &now);
+  }
+  if (a->slots > 1)
+    return;
+  for (int64_t g = 0; g < p.groups; g++)
+    for (int64_t b = 0; b < p.blocks; b++)
+      amp_grad_store(run, a, p.sums + (g * p.blocks + b) * amp_grad_each(a), 0, box->block + b,
+                     box->group + g);
+}
+
+/* Part number `part` of down x across. */
+AMP_INLINE AmpGradBox amp_grad_box(const AmpConvGrad *a, int64_t part, int64_t down,
+                                   int64_t across) {
+  const int64_t groups = amp_grad_groups(a->k), blocks = amp_blocks(a->c);
+  const int64_t i = part / across, j = part % across;
+  AmpGradBox box = {.block = i * blocks / down, .group = j * groups / across};
+  box.blocks = (i + 1) * blocks / down - box.block;
+  box.groups = (j + 1) * groups / across - box.group;
+  return box;
+}
+
+/* One slot; threads share out the parts of the filter, which become smaller where there are many
+ * threads. */
+AMP_FN void amp_grad_by_part(const AmprtRun *run, const AmpConvGrad *a) {
+  const int64_t groups = amp_grad_groups(a->k), blocks = amp_blocks(a->c);
+  const int64_t want = 2 * (int64_t)omp_get_max_threads();
+  int64_t high = a->part_blocks, wide = a->part_groups;
+  while (want > 2 && amp_pieces(blocks, high) * amp_pieces(groups, wide) < want && high * wide > 1)
+    if (wide > 1 && wide * (AMP_GRAD_GROUP / AMP_BLOCK) >= high)
+      wide = amp_pieces(wide, 2);
+    else
+      high = amp_pieces(high, 2);
+  const int64_t down = amp_pieces(blocks, high), across = amp_pieces(groups, wide);
+#pragma omp parallel for schedule(dynamic) if (down * across > 1)
+  for (int64_t part = 0; part < down * across; part++) {
+    const AmpGradBox box = amp_grad_box(a, part, down, across);
+    const AmpGradBox then = amp_grad_box(a, part + want / 2, down, across);
+    amp_grad_part(run, a, 0, &box, part + want / 2 < down * across ? &then : NULL);
   }
 }
 
 AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
   const AmpConvGrad *a = (const AmpConvGrad *)args;
-  const int64_t chunks = amp_grad_groups(a) * amp_blocks(a->c);
-  if (a->together) {
-    amp_grad_by_block(run, a);
+  const int64_t groups = amp_grad_groups(a->k), blocks = amp_blocks(a->c);
+  if (a->slots == 1) {
+    amp_grad_by_part(run, a);
     return;
   }
-  amp_grad_by_slot(run, a);
-  AMP_PARALLEL(chunks)
-  for (int64_t chunk = 0; chunk < chunks; chunk++)
-    amp_grad_store(run, a, chunk);
+  const AmpGradBox all = {0, blocks, 0, groups};
+#pragma omp parallel for schedule(dynamic) if (a->slots > 1)
+  for (int64_t slot = 0; slot < a->slots; slot++)
+    amp_grad_part(run, a, slot, &all, NULL);
+  const float *sums = (const float *)(const void *)(run->arena + a->sums);
+  AMP_PARALLEL(groups * blocks)
+  for (int64_t chunk = 0; chunk < groups * blocks; chunk++)
+    amp_grad_store(run, a, sums + chunk * amp_grad_each(a), a->sums_bytes / 4, chunk % blocks,
+                   chunk / blocks);
 }
 
 #endif

@@ -3,19 +3,8 @@
 #ifndef AMP_CONV_GRAD_TILE_H
 #define AMP_CONV_GRAD_TILE_H
 
-#include "codegen/text/cpu/conv_image.h"
-
-/* AMP_GRAD_OUTS: channels of dy in a group of the gradient, and in a row of `sum`. */
-#if defined __AVX512F__
-enum { AMP_GRAD_OUTS = 4 * AMP_WIDE };
-#else
-enum { AMP_GRAD_OUTS = 2 * AMP_WIDE };
-#endif
-
-typedef struct AmpGradTile {
-  int64_t rows, cols;
-  int64_t x_row, x_col, dy_row, dy_col, dy_block; /* from one to the next */
-} AmpGradTile;
+#include "codegen/text/cpu/conv_args.h"
+#include "codegen/text/cpu/lanes.h"
 
 AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
                               const float *restrict dy, float *restrict sum, const int ins,
@@ -26,37 +15,39 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
     AMP_UNROLL(4)
   for (int v = 0; v < vectors; v++)
     s[i][v] = amp_v_all(0);
-  for (int64_t r = 0; r < a->rows; r++, x += a->x_row, dy += a->dy_row) {
-    const float *from = x, *by = dy;
-    AMP_UNROLL_TWICE
-    for (int64_t c = 0; c < a->cols; c++, from += a->x_col, by += a->dy_col) {
-      AMP_UNROLL(4)
-      for (int v = 0; v < vectors; v++)
-        b[v] = amp_v_load(by + v * AMP_WIDE / AMP_BLOCK * a->dy_block + v * AMP_WIDE % AMP_BLOCK);
-      AMP_UNROLL(16)
-      for (int i = 0; i < ins; i++) {
-        const AmpV q = amp_v_all(from[i]);
+  for (int64_t n = 0; n < a->images; n++)
+    for (int64_t r = 0; r < a->rows; r++) {
+      const float *from = x + n * a->x_image + r * a->x_row;
+      const float *by = dy + n * a->dy_image + r * a->dy_row;
+      AMP_UNROLL_TWICE
+      for (int64_t c = 0; c < a->cols; c++, from += a->x_col, by += a->dy_col) {
         AMP_UNROLL(4)
         for (int v = 0; v < vectors; v++)
-          s[i][v] = amp_v_fma(q, b[v], s[i][v]);
+          b[v] = amp_v_load(by + v * AMP_WIDE / AMP_BLOCK * a->dy_block + v * AMP_WIDE % AMP_BLOCK);
+        AMP_UNROLL(16)
+        for (int i = 0; i < ins; i++) {
+          const AmpV q = amp_v_all(from[i]);
+          AMP_UNROLL(4)
+          for (int v = 0; v < vectors; v++)
+            s[i][v] = amp_v_fma(q, b[v], s[i][v]);
+        }
       }
     }
-  }
   AMP_UNROLL(16)
   for (int i = 0; i < ins; i++)
     AMP_UNROLL(4)
   for (int v = 0; v < vectors; v++) {
-    float *to = sum + i * AMP_GRAD_OUTS + v * AMP_WIDE;
+    float *to = sum + i * a->outs + v * AMP_WIDE;
     amp_v_store(to, amp_v_load(to) + s[i][v]);
   }
 }
 
-/* The tiles that fit the registers, the most vectors first: channels of x, vectors of dy. */
+/* The tiles that fit the registers: channels of x, vectors of dy. */
 #if defined __AVX512F__
 #define AMP_GRAD_TILES(T)                                                                          \
   T(4, 4) T(3, 4) T(1, 4) T(8, 2) T(4, 2) T(3, 2) T(1, 2) T(16, 1) T(8, 1) T(4, 1) T(3, 1) T(1, 1)
 #else
-#define AMP_GRAD_TILES(T) T(6, 2) T(4, 2) T(3, 2) T(1, 2)
+#define AMP_GRAD_TILES(T) T(6, 2) T(4, 2) T(3, 2) T(1, 2) T(8, 1) T(3, 1) T(1, 1)
 #endif
 
 typedef void AmpGradTileFn(const AmpGradTile *a, const float *x, const float *dy, float *sum);
@@ -76,18 +67,32 @@ AMP_GRAD_TILES(AMP_GRAD_TILE)
 static const AmpGradTileRow amp_grad_tiles[] = {AMP_GRAD_TILES(AMP_GRAD_TILE_ROW)};
 enum { AMP_N_GRAD_TILES = sizeof amp_grad_tiles / sizeof *amp_grad_tiles };
 
-/* The tile for the first of n channels of x and of m channels of dy: the fewest vectors that hold
- * these m. */
-AMP_INLINE const AmpGradTileRow *amp_grad_tile_for(int n, int m) {
-  const AmpGradTileRow *best = NULL;
-  for (int i = 0; i < AMP_N_GRAD_TILES; i++) {
-    const AmpGradTileRow *row = &amp_grad_tiles[i];
-    if (row->ins <= n &&
-        (row->vectors * AMP_WIDE >= m || row->vectors * AMP_WIDE == AMP_GRAD_OUTS) &&
-        (!best || row->vectors < best->vectors))
-      best = row;
-  }
-  return best;
+/* The tiles of one block of channels of x and one group of channels of dy. */
+typedef struct AmpGradSteps {
+  int n;
+  struct {
+    int in, out;
+    AmpGradTileFn *run;
+  } step[AMP_BLOCK * AMP_GRAD_GROUP / AMP_WIDE];
+} AmpGradSteps;
+
+/* For n channels of x and m of dy: as many vectors as fit, then as many channels of x. */
+AMP_FN AmpGradSteps amp_grad_steps(int n, int m) {
+  AmpGradSteps s = {0};
+  const int vectors = (m + AMP_WIDE - 1) / AMP_WIDE;
+  for (int v = 0, wide = 0; v < vectors; v += wide)
+    for (int i = 0, high = 0; i < n; i += high) {
+      const AmpGradTileRow *best = NULL;
+      for (int t = AMP_N_GRAD_TILES - 1; t >= 0; t--)
+        if (amp_grad_tiles[t].ins <= n - i && amp_grad_tiles[t].vectors <= vectors - v)
+          best = &amp_grad_tiles[t];
+      s.step[s.n].in = i;
+      s.step[s.n].out = v * AMP_WIDE;
+      s.step[s.n++].run = best->run;
+      wide = best->vectors;
+      high = best->ins;
+    }
+  return s;
 }
 
 #endif

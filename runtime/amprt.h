@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { AMPRT_ABI = 8, AMPRT_MAX_RANK = 6 };
+enum { AMPRT_ABI = 9, AMPRT_MAX_RANK = 6 };
 
 /* The order is that of ir/dtypes.def. */
 typedef enum AmprtDType {
@@ -85,9 +85,31 @@ typedef struct AmprtPort {
   int32_t after;
 } AmprtPort;
 
+typedef struct AmprtThreads AmprtThreads;
+
 typedef struct AmprtRun { /* what a kernel sees */
   unsigned char *arena, *state;
+  const AmprtThreads *threads; /* NULL where kernels have no functions */
 } AmprtRun;
+
+/* A part of a loop. The chunks of a loop share no result, so they may run in any order and at the
+ * same time. */
+typedef void AmprtChunk(const AmprtRun *run, const void *args, int64_t chunk);
+
+/* The threads on which kernels compute. Only one thread at a time runs kernels. */
+struct AmprtThreads {
+  /* Starts them: n with the calling one; 0: as many as OMP_NUM_THREADS says, or else as there are
+   * processors that this process may use. 0, or -1 with one line in `error`. */
+  int (*open)(int n, char *error, size_t error_size);
+  void (*close)(void);
+  int (*count)(void);
+  /* The number of the calling thread, from 0 to count - 1. */
+  int (*number)(void);
+  /* Calls chunk(run, args, i) for each i from 0 to n - 1, and returns when all are done. A loop
+   * that is started by a chunk, or before open, runs on the calling thread alone. */
+  void (*loop)(int64_t n, AmprtChunk *chunk, const AmprtRun *run, const void *args);
+};
+extern const AmprtThreads amprt_threads; /* the runtime's own */
 
 typedef struct AmprtKernel {
   void (*run)(const AmprtRun *run, const void *args);
@@ -234,9 +256,8 @@ struct AmprtProgram {
    * any kernel) and returns 0, or -1 with one line in `error`. */
   int (*open)(const AmprtRun *run, char *error, size_t error_size);
   void (*close)(void);
-  void (*set_threads)(int threads); /* 0: all */
-  int (*threads)(void);
   const char *(*describe)(void); /* e.g. "oneDNN 2.6.3, AVX-512", for --about and -v */
+  const AmprtThreads *threads;   /* opened before `open`; NULL with a device */
   /* NULL: kernels are called on host memory. Else kernels have no functions and open, close are not
    * called: the device runs whole graphs. */
   const AmprtDevice *device;

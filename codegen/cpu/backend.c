@@ -153,19 +153,19 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   return n + 1;
 }
 
-#define CPU(cpu, linked, why_not)                                                                  \
+#define CPU(cpu, its_threads, linked, why_not)                                                     \
   {                                                                                                \
     .target = &(cpu), .ident = "cpu",                                                              \
     .whole = "#define AMPCC_CODE amp_whole\n#define AMPCC_TABLES V(amp_whole)\n",                  \
     .emit_graph = emit_graph, .emit_head = emit_head, .emit_functions = emit_functions,            \
     .emit_hooks = emit_hooks,                                                                      \
-    .fields = "  .open = amp_open, .close = amp_close, .set_threads = amp_set_threads,\n"          \
-              "  .threads = amp_threads, .describe = amp_describe,\n",                             \
+    .fields = "  .open = amp_open, .close = amp_close, .describe = amp_describe,\n"                \
+              "  .threads = &" #its_threads ",\n",                                                 \
     .emit_fits = emit_fits, .units = units, .libraries = (linked), .not_static = (why_not),        \
   }
-const Backend backend_cpu =
-    CPU(target_cpu, cpu_onednn_linked, "oneDNN is a shared library: give --cpu-library=own");
-static const Backend backend_cpu_own = CPU(target_cpu_own, cpu_own_linked, NULL);
+const Backend backend_cpu = CPU(target_cpu, dnn_threads, cpu_onednn_linked,
+                                "oneDNN is a shared library: give --cpu-library=own");
+static const Backend backend_cpu_own = CPU(target_cpu_own, amprt_threads, cpu_own_linked, NULL);
 
 const Backend *backend_cpu_with(const char *library) {
   static const Backend *const all[] = {&backend_cpu, &backend_cpu_own};

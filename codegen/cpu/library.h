@@ -14,8 +14,7 @@ typedef struct CpuLibrary {
   bool (*wants_bf16)(const Module *module);
   const char *include;     /* stands in front of the prelude, or is NULL */
   const char *const *text; /* pasted behind the prelude, or NULL */
-  /* Writes the hooks of AmprtProgram: amp_open, amp_close, amp_set_threads, amp_threads,
-   * amp_describe. */
+  /* Writes the hooks of AmprtProgram: amp_open, amp_close, amp_describe. */
   void (*emit_hooks)(const Emitter *emit, FILE *out);
 } CpuLibrary;
 

@@ -137,11 +137,15 @@ static const LoopStyle style = {
     .counts = true};
 
 const char *loop_text(LoopPlan *plan) {
-  LoopPieces pieces = {.plan = plan, .style = &style, .spelling = spelling, .vector = 1};
-  loop_pieces(&pieces, true, true);
+  LoopPieces body = {.plan = plan, .style = &style, .spelling = spelling, .vector = 1}, tail = body;
+  loop_pieces(&body, true, false);
+  loop_pieces(&tail, false, true);
   bool one = plan->total == 1 && !plan->n_sums;
   Text out = {plan->arena};
   text_fill_lines(&out, one ? cpu_loop_one : cpu_loop,
-                  loop_holes(&pieces, holes({"NSUMS", plan->n_sums ? NULL : "", plan->n_sums})));
+                  holes_and(loop_holes(&body, NULL), {"NSUMS", hole_count(plan->n_sums)},
+                            {"TAILNUMBERS", tail.numbers ? "f" : ""},
+                            {"TAILPOINTERS", text_get(&tail.pointers)},
+                            {"TAIL", text_get(&tail.tail)}));
   return text_get(&out);
 }

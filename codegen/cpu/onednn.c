@@ -172,8 +172,6 @@ static void emit_hooks(const Emitter *emit, FILE *out) {
             "  return dnn_open(library, $N, run, error, error_size);\n"
             "}\n"
             "static void amp_close(void) { dnn_close(); }\n"
-            "static void amp_set_threads(int threads) { dnn_set_threads(threads); }\n"
-            "static int amp_threads(void) { return dnn_threads(); }\n"
             "static const char *amp_describe(void) { return dnn_describe(); }\n"
             "\n",
             holes({"TABLES", text_get(&tables)}, {"N", .number = emit->n_library}));

@@ -101,7 +101,6 @@ static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
 
 static void emit_hooks(const Emitter *emit, FILE *out) {
   file_fill(out, emit->arena,
-            "void omp_set_num_threads(int);\n"
             "void *aligned_alloc(size_t, size_t);\n"
             "void free(void *);\n"
             "\n"
@@ -110,8 +109,7 @@ static void emit_hooks(const Emitter *emit, FILE *out) {
             "\n"
             "/* Makes room for the threads for which none was planned. */\n"
             "static int amp_open(const AmprtRun *run, char *error, size_t error_size) {\n"
-            "  const int more = omp_get_max_threads() - AMP_TEAM;\n"
-            "  (void)run;\n"
+            "  const int more = run->threads->count() - AMP_TEAM;\n"
             "  if (more <= 0 || !amp_more_lanes_each)\n"
             "    return 0;\n"
             "  amp_more_lanes = aligned_alloc(64, (size_t)more * $EACH);\n"
@@ -123,17 +121,12 @@ static void emit_hooks(const Emitter *emit, FILE *out) {
             "  free(amp_more_lanes);\n"
             "  amp_more_lanes = NULL;\n"
             "}\n"
-            "static void amp_set_threads(int threads) {\n"
-            "  if (threads > 0)\n"
-            "    omp_set_num_threads(threads);\n"
-            "}\n"
-            "static int amp_threads(void) { return omp_get_max_threads(); }\n"
             "static const char *amp_describe(void) { return \"own kernels\"; }\n"
             "\n",
             holes({"EACH", .number = emit->largest_lane}));
 }
 
-const char *const cpu_own_linked[] = {"-fopenmp", NULL};
+const char *const cpu_own_linked[] = {NULL};
 
 const CpuLibrary cpu_own = {
     .name = "own",

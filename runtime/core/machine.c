@@ -236,8 +236,8 @@ static AmprtStatus open_target(AmprtMachine *machine, const AmprtOptions *option
   const AmprtDevice *device = program->device;
   char text[512] = "";
   machine->opened = true;
-  if (program->set_threads)
-    program->set_threads((int)options->threads);
+  if (program->threads && program->threads->open((int)options->threads, text, sizeof text))
+    return amprt_fail(error, AMPRT_ENV, "%s", text);
   if (device) {
     device->open(program, program->state_bytes, machine->arena_bytes, options->strict_plans, ranks);
     return amprt_machine_check(machine, error);
@@ -271,6 +271,7 @@ AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *progra
       plan->shards ? amprt_graph_find(program, "train_dp") : &program->graph[0];
   *machine = (AmprtMachine){
       .program = program, .train = train, .arena_bytes = amprt_machine_arena(program, train)};
+  machine->run.threads = program->threads;
   AmprtStatus status = check(program, error);
   if (!status)
     status = make_block(&machine->run.state, program->state_bytes, mirror, "the state", error);
@@ -291,6 +292,8 @@ void amprt_machine_close(AmprtMachine *machine) {
     program->device->close();
   else if (machine->opened && program->close)
     program->close();
+  if (machine->opened && program->threads)
+    program->threads->close();
   for (int i = 0; machine->seconds && i < program->n_graphs; i++)
     free(machine->seconds[i]);
   free(machine->seconds);

@@ -360,7 +360,8 @@ static void announce(AmprtSession *session) {
   if (program->device)
     snprintf(runs_on, sizeof runs_on, "%s", program->target);
   else
-    snprintf(runs_on, sizeof runs_on, "%d threads", program->threads ? program->threads() : 1);
+    snprintf(runs_on, sizeof runs_on, "%d threads",
+             program->threads ? program->threads->count() : 1);
   if (session->group) {
     size_t n = strlen(runs_on);
     const AmprtGroupInfo *info = amprt_group_info(session->group);

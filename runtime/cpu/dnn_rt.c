@@ -114,15 +114,6 @@ void dnn_run(const AmprtRun *run, const void *op) {
     }
 }
 
-void dnn_set_threads(int threads) {
-  if (threads > 0) /* otherwise OpenMP decides: all processors, or OMP_NUM_THREADS */
-    omp_set_num_threads(threads);
-}
-
-int dnn_threads(void) {
-  return omp_get_max_threads();
-}
-
 const char *dnn_describe(void) {
   static const struct {
     int isa;

@@ -54,8 +54,7 @@ int dnn_open(const DnnOp *const *ops, int n_ops, const AmprtRun *run, char *erro
              size_t error_size);
 void dnn_close(void);
 void dnn_run(const AmprtRun *run, const void *op);
-void dnn_set_threads(int threads);
-int dnn_threads(void);
 const char *dnn_describe(void);
+extern const AmprtThreads dnn_threads; /* OpenMP's, which oneDNN itself computes with */
 
 #endif

@@ -138,6 +138,7 @@ static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind
 
   c->own = own_plan(make_node(memory, kind, dim, &c->dnn));
   c->own_run.arena = arena(at[3], c->own.workspace);
+  c->own_run.threads = &amprt_threads;
   AmpRef ref[3];
   for (int i = 0; i < 3; i++)
     ref[i] = (AmpRef){.at = at[o[i]], .where = AMP_ARENA, .dtype = (uint8_t)type};
@@ -239,7 +240,9 @@ int main(int argc, char **argv) {
   if (argc > 5)
     choose_type(argv[5]);
   CHECK(rounds >= 1 && rounds <= MAX_ROUNDS, "1 to %d rounds", MAX_ROUNDS);
+  char error[200];
   omp_set_num_threads(threads);
+  CHECK(amprt_threads.open(threads, error, sizeof error) == 0, "%s", error);
   double total[2] = {0};
   printf("| layer | | own GFLOP/s | oneDNN GFLOP/s | ratio |\n|---|---|---|---|---|\n");
   for (int i = 0; i < N_LAYERS; i++)

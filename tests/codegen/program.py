@@ -65,7 +65,7 @@ def compiles(folder):
         text = c_text(path, folder, *args)
         for cc in "gcc", "clang", "clang-14":
             if shutil.which(cc):
-                run(cc, "-std=gnu11", "-Wall", "-Werror", *(["-Wno-pass-failed"] if "clang" in cc else []), "-O1", "-fopenmp", "-march=x86-64-v3", "-c",
+                run(cc, "-std=gnu11", "-Wall", "-Werror", *(["-Wno-pass-failed"] if "clang" in cc else []), "-O1", "-fopenmp-simd", "-march=x86-64-v3", "-c",
                     "-I", resources, "-o", folder / "program.o", text)
 
 
@@ -95,7 +95,7 @@ def hostile(folder):
         inner = re.sub(r"[^A-Za-z#]+", "", text)
         if "system(" in bare or "x.h" in bare or "??/" in c or (len(inner) > 3 and inner in bare):
             sys.exit(f"{text!r} left its string literal")
-        run("gcc", "-std=gnu11", "-trigraphs", "-Wall", "-Werror", "-O0", "-fopenmp", "-march=x86-64-v3",
+        run("gcc", "-std=gnu11", "-trigraphs", "-Wall", "-Werror", "-O0", "-fopenmp-simd", "-march=x86-64-v3",
             "-fsyntax-only", "-I", resources, folder / "program.c")
     about = folder / "train"
     program(path, about)

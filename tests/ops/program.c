@@ -91,6 +91,9 @@ Program *program_begin_with(Arena *arena, const Module *module, const CodegenOpt
   return p;
 }
 
+/* The object finds the runtime's threads in this process, whose linker shall not leave them out. */
+const AmprtThreads *const program_threads = &amprt_threads;
+
 /* The program's main calls this in place of the runtime's function. It keeps the tables. */
 static const AmprtProgram *loaded;
 
@@ -156,9 +159,9 @@ static int count_strays(const Graph *graph, const unsigned char *arena) {
 static void run_begin(Program *p, const AmprtGraph *graph, int threads, EvalEnv *env,
                       AmprtRun *run) {
   char error[256] = "";
-  *run = (AmprtRun){block(graph->arena_bytes), block(p->code->state_bytes)};
+  *run = (AmprtRun){block(graph->arena_bytes), block(p->code->state_bytes), p->code->threads};
   blocks_load(p->code, graph, run, env);
-  p->code->set_threads(threads);
+  CHECK(run->threads->open(threads, error, sizeof error) == 0, "threads: %s", error);
   CHECK(!p->code->open || p->code->open(run, error, sizeof error) == 0, "open: %s", error);
   for (int i = 0; i < graph->n_kernels; i++)
     graph->kernel[i].run(run, graph->kernel[i].args);
@@ -167,6 +170,7 @@ static void run_begin(Program *p, const AmprtGraph *graph, int threads, EvalEnv 
 static void run_end(Program *p, AmprtRun *run) {
   if (p->code->close)
     p->code->close();
+  run->threads->close();
   free(run->arena);
   free(run->state);
 }

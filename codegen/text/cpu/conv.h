@@ -203,28 +203,43 @@ AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
   return (AmpCuts){amp_cut(amp_conv_tiles, 2), amp_cut(amp_conv_thin_tiles, 1)};
 }
 
+typedef struct AmpConvLoop {
+  const AmpConv *a;
+  AmpCuts cuts;
+  AmpAxis high, wide;
+  int64_t down, across, groups; /* tiles, and groups of channels */
+  int64_t parts;                /* into which the groups of a tile are split */
+  int bad;
+} AmpConvLoop;
+
+AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpConvLoop *l = (const AmpConvLoop *)args;
+  const int64_t tile = chunk / l->parts, part = chunk % l->parts;
+  AmpConvPart p = {.a = l->a,
+                   .high_span = l->high,
+                   .wide_span = l->wide,
+                   .image = tile / l->across / l->down,
+                   .row = tile / l->across % l->down * l->a->rows,
+                   .col = tile % l->across * l->a->cols};
+  amp_conv_part(run, &p, &l->cuts, part * l->groups / l->parts, (part + 1) * l->groups / l->parts,
+                l->bad);
+}
+
 AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
   const AmpConv *a = (const AmpConv *)args;
   const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
-  const int bad = amp_pack_filter(run, a, leaves);
-  const AmpCuts cuts = amp_conv_cuts(a);
-  const AmpAxis high = amp_axis_span(&a->high, a->backward);
-  const AmpAxis wide = amp_axis_span(&a->wide, a->backward);
-  const int64_t down = amp_pieces(high.outs, a->rows), across = amp_pieces(wide.outs, a->cols);
-  const int64_t tiles = a->n * down * across, groups = amp_pieces(a->k, AMP_OUTS);
-  const int64_t want = amp_pieces(4 * (int64_t)omp_get_max_threads(), tiles);
-  const int64_t parts = amp_least(want, groups), chunks = tiles * parts;
-#pragma omp parallel for schedule(dynamic) if (chunks > 1)
-  for (int64_t chunk = 0; chunk < chunks; chunk++) {
-    const int64_t tile = chunk / parts, part = chunk % parts;
-    AmpConvPart p = {.a = a,
-                     .high_span = high,
-                     .wide_span = wide,
-                     .image = tile / across / down,
-                     .row = tile / across % down * a->rows,
-                     .col = tile % across * a->cols};
-    amp_conv_part(run, &p, &cuts, part * groups / parts, (part + 1) * groups / parts, bad);
-  }
+  AmpConvLoop loop = {.a = a,
+                      .cuts = amp_conv_cuts(a),
+                      .high = amp_axis_span(&a->high, a->backward),
+                      .wide = amp_axis_span(&a->wide, a->backward),
+                      .groups = amp_pieces(a->k, AMP_OUTS),
+                      .bad = amp_pack_filter(run, a, leaves)};
+  loop.down = amp_pieces(loop.high.outs, a->rows);
+  loop.across = amp_pieces(loop.wide.outs, a->cols);
+  const int64_t tiles = a->n * loop.down * loop.across;
+  const int64_t want = amp_pieces(4 * (int64_t)run->threads->count(), tiles);
+  loop.parts = amp_least(want, loop.groups);
+  amp_parallel(run, tiles * loop.parts, amp_conv_chunk, &loop);
 }
 
 #endif

@@ -161,28 +161,30 @@ AMP_FN void amp_pack_rows(const AmpConv *a, const void *filter, float *packed, i
   }
 }
 
-/* Packs the filter on all threads. Returns whether it has an element that is Inf or NaN, which is
- * looked for only with `look`. Each chunk reads what lies side by side. */
-AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a, int look) {
+typedef struct AmpPackLoop {
+  const AmpConv *a;
+  int look, *wild; /* set by any chunk */
+} AmpPackLoop;
+
+/* Each chunk reads what lies side by side. */
+AMP_FN void amp_pack_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpPackLoop *l = (const AmpPackLoop *)args;
+  const AmpConv *a = l->a;
   const void *filter = amp_at(run, &a->filter);
   float *packed = (float *)(void *)(run->arena + a->packed);
   const int64_t elements = amp_elements(a), blocks = amp_blocks(elements),
                 taps = amp_filter_taps(a);
   const int64_t groups = (a->k + AMP_OUTS - 1) / AMP_OUTS;
   int (*any)(const float *, int64_t) = amp_in_pairs(a) ? amp_any_wild_pair : amp_any_wild;
-  const int64_t others = a->filter_out == 1 ? taps : groups, chunks = others * blocks;
+  const int64_t block = a->filter_out == 1 ? chunk / taps : chunk % blocks;
+  const int64_t other = a->filter_out == 1 ? chunk % taps : chunk / blocks;
+  const int n = amp_in_block(elements, block);
   int wild = 0;
-#pragma omp parallel for schedule(static) reduction(| : wild) if (chunks > 1)
-  for (int64_t chunk = 0; chunk < chunks; chunk++) {
-    const int64_t block = a->filter_out == 1 ? chunk / others : chunk % blocks;
-    const int64_t other = a->filter_out == 1 ? chunk % others : chunk / blocks;
-    const int n = amp_in_block(elements, block);
-    if (a->filter_out == 1) {
-      amp_pack_rows(a, filter, packed, block, other, n);
-      for (int64_t g = 0; g < groups && look; g++)
-        wild |= any(packed + amp_filter_at(a, g, block) + other * n * AMP_OUTS, n * AMP_OUTS);
-      continue;
-    }
+  if (a->filter_out == 1) {
+    amp_pack_rows(a, filter, packed, block, other, n);
+    for (int64_t g = 0; g < groups && l->look; g++)
+      wild |= any(packed + amp_filter_at(a, g, block) + other * n * AMP_OUTS, n * AMP_OUTS);
+  } else {
     const int64_t left = a->k - other * AMP_OUTS;
     const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
     const int64_t first = block * AMP_BLOCK * amp_element(a), rest = a->c - first;
@@ -191,8 +193,20 @@ AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a, int look) {
     for (int64_t t = 0; t < taps; t++)
       amp_pack_turned(a, filter, to + t * n * AMP_OUTS,
                       other * AMP_OUTS * a->filter_out + t * a->filter_tap + first, n, have, m);
-    wild |= look && any(to, taps * n * AMP_OUTS);
+    wild = l->look && any(to, taps * n * AMP_OUTS);
   }
+  if (wild)
+    __atomic_store_n(l->wild, 1, __ATOMIC_RELAXED);
+}
+
+/* Packs the filter on all threads. Returns whether it has an element that is Inf or NaN, which is
+ * looked for only with `look`. */
+AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a, int look) {
+  const int64_t groups = (a->k + AMP_OUTS - 1) / AMP_OUTS;
+  const int64_t others = a->filter_out == 1 ? amp_filter_taps(a) : groups;
+  int wild = 0;
+  const AmpPackLoop loop = {a, look, &wild};
+  amp_parallel(run, others * amp_blocks(amp_elements(a)), amp_pack_chunk, &loop);
   return wild;
 }
 

@@ -307,53 +307,65 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
                      box->group + g);
 }
 
-/* Part number `part` of down x across. */
-AMP_INLINE AmpGradBox amp_grad_box(const AmpConvGrad *a, int64_t part, int64_t down,
-                                   int64_t across) {
-  const int64_t groups = amp_grad_groups(a->k), blocks = amp_blocks(a->c);
-  const int64_t i = part / across, j = part % across;
-  AmpGradBox box = {.block = i * blocks / down, .group = j * groups / across};
-  box.blocks = (i + 1) * blocks / down - box.block;
-  box.groups = (j + 1) * groups / across - box.group;
+/* The filter as down x across parts. */
+typedef struct AmpGradLoop {
+  const AmpConvGrad *a;
+  int64_t down, across;
+} AmpGradLoop;
+
+AMP_INLINE AmpGradBox amp_grad_box(const AmpGradLoop *l, int64_t part) {
+  const int64_t groups = amp_grad_groups(l->a->k), blocks = amp_blocks(l->a->c);
+  const int64_t i = part / l->across, j = part % l->across;
+  AmpGradBox box = {.block = i * blocks / l->down, .group = j * groups / l->across};
+  box.blocks = (i + 1) * blocks / l->down - box.block;
+  box.groups = (j + 1) * groups / l->across - box.group;
   return box;
+}
+
+/* The part behind it is the one that this thread mostly computes next. */
+AMP_FN void amp_grad_one_part(const AmprtRun *run, const void *args, int64_t part) {
+  const AmpGradLoop *l = (const AmpGradLoop *)args;
+  const AmpGradBox box = amp_grad_box(l, part), then = amp_grad_box(l, part + 1);
+  amp_grad_part(run, l->a, 0, &box, part + 1 < l->down * l->across ? &then : NULL);
 }
 
 /* One slot; threads share out the parts of the filter, which become smaller where there are many
  * threads. */
 AMP_FN void amp_grad_by_part(const AmprtRun *run, const AmpConvGrad *a) {
   const int64_t groups = amp_grad_groups(a->k), blocks = amp_blocks(a->c);
-  const int64_t want = 2 * (int64_t)omp_get_max_threads();
+  const int64_t want = 2 * (int64_t)run->threads->count();
   int64_t high = a->part_blocks, wide = a->part_groups;
   while (want > 2 && amp_pieces(blocks, high) * amp_pieces(groups, wide) < want && high * wide > 1)
     if (wide > 1 && wide * (AMP_GRAD_GROUP / AMP_BLOCK) >= high)
       wide = amp_pieces(wide, 2);
     else
       high = amp_pieces(high, 2);
-  const int64_t down = amp_pieces(blocks, high), across = amp_pieces(groups, wide);
-#pragma omp parallel for schedule(dynamic) if (down * across > 1)
-  for (int64_t part = 0; part < down * across; part++) {
-    const AmpGradBox box = amp_grad_box(a, part, down, across);
-    const AmpGradBox then = amp_grad_box(a, part + want / 2, down, across);
-    amp_grad_part(run, a, 0, &box, part + want / 2 < down * across ? &then : NULL);
-  }
+  const AmpGradLoop loop = {a, amp_pieces(blocks, high), amp_pieces(groups, wide)};
+  amp_parallel(run, loop.down * loop.across, amp_grad_one_part, &loop);
+}
+
+AMP_FN void amp_grad_slot(const AmprtRun *run, const void *args, int64_t slot) {
+  const AmpConvGrad *a = (const AmpConvGrad *)args;
+  const AmpGradBox all = {0, amp_blocks(a->c), 0, amp_grad_groups(a->k)};
+  amp_grad_part(run, a, slot, &all, NULL);
+}
+
+AMP_FN void amp_grad_add_slots(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpConvGrad *a = (const AmpConvGrad *)args;
+  const float *sums = (const float *)(const void *)(run->arena + a->sums);
+  const int64_t blocks = amp_blocks(a->c);
+  amp_grad_store(run, a, sums + chunk * amp_grad_each(a), a->sums_bytes / 4, chunk % blocks,
+                 chunk / blocks);
 }
 
 AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
   const AmpConvGrad *a = (const AmpConvGrad *)args;
-  const int64_t groups = amp_grad_groups(a->k), blocks = amp_blocks(a->c);
   if (a->slots == 1) {
     amp_grad_by_part(run, a);
     return;
   }
-  const AmpGradBox all = {0, blocks, 0, groups};
-#pragma omp parallel for schedule(dynamic) if (a->slots > 1)
-  for (int64_t slot = 0; slot < a->slots; slot++)
-    amp_grad_part(run, a, slot, &all, NULL);
-  const float *sums = (const float *)(const void *)(run->arena + a->sums);
-  AMP_PARALLEL(groups * blocks)
-  for (int64_t chunk = 0; chunk < groups * blocks; chunk++)
-    amp_grad_store(run, a, sums + chunk * amp_grad_each(a), a->sums_bytes / 4, chunk % blocks,
-                   chunk / blocks);
+  amp_parallel(run, a->slots, amp_grad_slot, a);
+  amp_parallel(run, amp_grad_groups(a->k) * amp_blocks(a->c), amp_grad_add_slots, a);
 }
 
 #endif

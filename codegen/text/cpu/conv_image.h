@@ -9,16 +9,13 @@
 #include "codegen/text/cpu/conv_args.h"
 #include "codegen/text/cpu/lanes.h"
 
-int omp_get_thread_num(void);
-int omp_get_max_threads(void);
-
 /* Memory of the threads for which none was planned, as large as the largest lane; made by
  * amp_open. */
 extern unsigned char *amp_more_lanes;
 extern int64_t amp_more_lanes_each;
 
 AMP_INLINE unsigned char *amp_lane(const AmprtRun *run, int64_t lane, int64_t bytes) {
-  int64_t t = omp_get_thread_num();
+  int64_t t = run->threads->number();
   return t < AMP_TEAM ? run->arena + lane + t * bytes
                       : amp_more_lanes + (t - AMP_TEAM) * amp_more_lanes_each;
 }

@@ -1,9 +1,9 @@
-/* How the C compiler of CPU programs is told to inline, to vectorise and to use threads. No system
- * header is included, as immintrin.h alone would take half a second to compile. */
+/* How the C compiler of CPU programs is told to inline and to vectorise, and how loops use threads.
+ * No system header is included, as immintrin.h alone would take half a second to compile. */
 #ifndef AMP_MACHINE_H
 #define AMP_MACHINE_H
 
-#include <stdint.h>
+#include "amprt.h"
 
 /* For functions that work on whole blocks or are called rarely: inlining them would cost the
  * compiler time and gain nothing. */
@@ -17,9 +17,19 @@
 /* For loops whose iterations touch distinct elements. An output may have the place of an
  * operand. */
 #define AMP_SIMD _Pragma("omp simd")
-/* For loops over chunks. These share no output, so any schedule gives the same bits; a static one
- * gives a thread the same chunks in each kernel, which keeps caches warm. */
-#define AMP_PARALLEL(n) _Pragma(AMP_STR(omp parallel for schedule(static) if ((n) > 1)))
+
+/* Calls chunk(run, args, i) for each i below n, on all threads. Chunks share no output, so the
+ * results do not depend on the threads. */
+AMP_INLINE void amp_parallel(const AmprtRun *run, int64_t n, AmprtChunk *chunk, const void *args) {
+  run->threads->loop(n, chunk, run, args);
+}
+
+/* Defines the kernel `name`, whose args, of type Args, say of how many chunks it consists;
+ * name_chunk computes one. */
+#define AMP_OF_CHUNKS(Args, name)                                                                  \
+  AMP_FN void name(const AmprtRun *run, const void *args) {                                        \
+    amp_parallel(run, ((const Args *)args)->chunks, name##_chunk, args);                           \
+  }
 
 double exp(double);
 double log(double);

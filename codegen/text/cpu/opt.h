@@ -61,16 +61,29 @@ AMP_FN void amp_opt_STEPS(const AmprtRun *run, const AmpOpt *a, AmpOptScalars *s
   s->correction2 = amp_opt_correction(a->beta2, t);
 }
 
+/* A chunk of an optimizer's kernel, and what all of them share. */
+typedef struct AmpOptLoop {
+  const AmpOpt *a;
+  const AmpOptScalars *s;
+  AmpOptStep *step;
+  int slots, go;
+} AmpOptLoop;
+
+AMP_FN void amp_opt_squares(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpOptLoop *l = (const AmpOptLoop *)args;
+  const AmpOpt *a = l->a;
+  double *sum = (double *)(void *)(run->arena + a->scratch) + 2 * chunk;
+  int64_t at = chunk * a->n / a->chunks, end = (chunk + 1) * a->n / a->chunks;
+  sum[0] = amp_squares(AMPRT_F32, amp_at(run, &a->w), at, end, 1, AMP_INF);
+  sum[1] = amp_squares(a->g.dtype, amp_at(run, &a->g), at, end, l->s->unscale, l->s->clip);
+}
+
 /* The norms are summed in a fixed order. */
 AMP_FN void amp_opt_NORMS(const AmprtRun *run, const AmpOpt *a, AmpOptScalars *s) {
-  const void *w = amp_at(run, &a->w), *g = amp_at(run, &a->g);
-  double *sum = (double *)(void *)(run->arena + a->scratch), ww = 0, gg = 0;
-  AMP_PARALLEL(a->chunks)
-  for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
-    int64_t at = chunk * a->n / a->chunks, end = (chunk + 1) * a->n / a->chunks;
-    sum[2 * chunk] = amp_squares(AMPRT_F32, w, at, end, 1, AMP_INF);
-    sum[2 * chunk + 1] = amp_squares(a->g.dtype, g, at, end, s->unscale, s->clip);
-  }
+  const double *sum = (const double *)(const void *)(run->arena + a->scratch);
+  const AmpOptLoop loop = {.a = a, .s = s};
+  double ww = 0, gg = 0;
+  amp_parallel(run, a->chunks, amp_opt_squares, &loop);
   for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
     ww += sum[2 * chunk];
     gg += sum[2 * chunk + 1];
@@ -117,19 +130,22 @@ AMP_FN void amp_opt_block(const AmprtRun *run, const AmpOpt *a, const AmpOptScal
     amp_opt_store(run, a, 1 + slots, at, n, w, go);
 }
 
+AMP_FN void amp_opt_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpOptLoop *l = (const AmpOptLoop *)args;
+  const AmpOpt *a = l->a;
+  int64_t at = chunk * a->n / a->chunks, end = (chunk + 1) * a->n / a->chunks;
+  for (; at < end; at += AMP_WIDTH)
+    amp_opt_block(run, a, l->s, l->slots, l->step, at, amp_piece(end, at), l->go);
+}
+
 AMP_FN void amp_opt_run(const AmprtRun *run, const AmpOpt *a, const AmpOptScalars *s, int slots,
                         AmpOptStep *step) {
   int go = amp_go(run, &a->go), stores = go;
   for (int k = 0; k < AMP_MAX_OPT_OUT; k++)
     stores |= a->out[k].where != AMP_NOWHERE;
-  if (!stores)
-    return;
-  AMP_PARALLEL(a->chunks)
-  for (int64_t chunk = 0; chunk < a->chunks; chunk++) {
-    int64_t at = chunk * a->n / a->chunks, end = (chunk + 1) * a->n / a->chunks;
-    for (; at < end; at += AMP_WIDTH)
-      amp_opt_block(run, a, s, slots, step, at, amp_piece(end, at), go);
-  }
+  const AmpOptLoop loop = {a, s, step, slots, go};
+  if (stores)
+    amp_parallel(run, a->chunks, amp_opt_chunk, &loop);
 }
 
 #endif

@@ -31,13 +31,11 @@ AMP_INLINE float amp_pool_share(const AmpPool *a, AmpSpan r, AmpSpan s) {
   return (float)(a->include_pad ? all : (r.last - r.first) * (s.last - s.first));
 }
 
-/* One thread's share of the N * rows image rows, one by one. */
-#define AMP_POOL_ROWS(a, rows, row)                                                                \
-  AMP_PARALLEL((a)->chunks)                                                                        \
-  for (int64_t chunk = 0; chunk < (a)->chunks; chunk++)                                            \
-    for (int64_t row = chunk * (a)->N * (rows) / (a)->chunks,                                      \
-                 end = (chunk + 1) * (a)->N * (rows) / (a)->chunks;                                \
-         row < end; row++)
+/* A chunk's share of the N * rows image rows, one by one. */
+#define AMP_POOL_ROWS(a, chunk, rows, row)                                                         \
+  for (int64_t row = (chunk) * (a)->N * (rows) / (a)->chunks,                                      \
+               end = ((chunk) + 1) * (a)->N * (rows) / (a)->chunks;                                \
+       row < end; row++)
 
 #define AMP_SELECT8(take, yes, no) (((take) & (yes)) | (~(take) & (no)))
 
@@ -82,11 +80,11 @@ AMP_FN void amp_store_index(int dtype, void *base, int64_t at, const int32_t *in
     to[i] = (uint8_t)index[i];
 }
 
-AMP_FN void amp_max_pool(const AmprtRun *run, const void *args) {
+AMP_FN void amp_max_pool_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpPool *a = (const AmpPool *)args;
   const void *x = amp_at(run, &a->in);
   void *y = amp_at(run, &a->out), *index = amp_at(run, &a->index);
-  AMP_POOL_ROWS(a, a->P, row) {
+  AMP_POOL_ROWS(a, chunk, a->P, row) {
     float best[AMP_BUFFER];
     int32_t at[AMP_BUFFER];
     for (int64_t q = 0; q < a->Q; q++)
@@ -101,6 +99,7 @@ AMP_FN void amp_max_pool(const AmprtRun *run, const void *args) {
       }
   }
 }
+AMP_OF_CHUNKS(AmpPool, amp_max_pool)
 
 /* The windows that cover one element of x. */
 typedef struct AmpCover {
@@ -159,10 +158,10 @@ AMP_INLINE void amp_avg_collect(const AmpPool *a, const void *dy, const AmpCover
 }
 
 /* Both gradients; `index` is NULL for the average. */
-AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *index) {
+AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *index, int64_t chunk) {
   const void *dy = amp_at(run, &a->in);
   void *dx = amp_at(run, &a->out);
-  AMP_POOL_ROWS(a, a->H, row) {
+  AMP_POOL_ROWS(a, chunk, a->H, row) {
     AmpCover k = {.image = row / a->H, .h = row % a->H};
     k.ps = amp_windows(a, 0, k.h, a->P);
     for (k.w = 0; k.w < a->W; k.w++) {
@@ -181,20 +180,22 @@ AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *ind
   }
 }
 
-AMP_FN void amp_max_pool_grad(const AmprtRun *run, const void *args) {
+AMP_FN void amp_max_pool_grad_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpPool *a = (const AmpPool *)args;
-  amp_pool_grad(run, a, amp_at(run, &a->index));
+  amp_pool_grad(run, a, amp_at(run, &a->index), chunk);
 }
+AMP_OF_CHUNKS(AmpPool, amp_max_pool_grad)
 
-AMP_FN void amp_avg_pool_grad(const AmprtRun *run, const void *args) {
-  amp_pool_grad(run, (const AmpPool *)args, NULL);
+AMP_FN void amp_avg_pool_grad_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  amp_pool_grad(run, (const AmpPool *)args, NULL, chunk);
 }
+AMP_OF_CHUNKS(AmpPool, amp_avg_pool_grad)
 
-AMP_FN void amp_avg_pool(const AmprtRun *run, const void *args) {
+AMP_FN void amp_avg_pool_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpPool *a = (const AmpPool *)args;
   const void *x = amp_at(run, &a->in);
   void *y = amp_at(run, &a->out);
-  AMP_POOL_ROWS(a, a->P, row) {
+  AMP_POOL_ROWS(a, chunk, a->P, row) {
     AmpSpan rs = amp_taps(a, 0, row % a->P, a->H);
     for (int64_t q = 0; q < a->Q; q++)
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
@@ -219,5 +220,6 @@ AMP_FN void amp_avg_pool(const AmprtRun *run, const void *args) {
       }
   }
 }
+AMP_OF_CHUNKS(AmpPool, amp_avg_pool)
 
 #endif

@@ -40,18 +40,17 @@ AMP_FN void amp_reduce_vector(const AmpReduce *a, const void *x, void *out, int6
   }
 }
 
-AMP_FN void amp_reduce(const AmprtRun *run, const void *args) {
+AMP_FN void amp_reduce_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpReduce *a = (const AmpReduce *)args;
   const void *x = amp_at(run, &a->x);
   void *out = amp_at(run, &a->out);
-  AMP_PARALLEL(a->chunks)
-  for (int64_t chunk = 0; chunk < a->chunks; chunk++)
-    for (int64_t k = chunk * a->n_kept / a->chunks; k < (chunk + 1) * a->n_kept / a->chunks; k++)
-      if (a->inner_gone)
-        amp_reduce_run(a, x, out, k);
-      else
-        amp_reduce_vector(a, x, out, k);
+  for (int64_t k = chunk * a->n_kept / a->chunks; k < (chunk + 1) * a->n_kept / a->chunks; k++)
+    if (a->inner_gone)
+      amp_reduce_run(a, x, out, k);
+    else
+      amp_reduce_vector(a, x, out, k);
 }
+AMP_OF_CHUNKS(AmpReduce, amp_reduce)
 
 /* Has any element an exponent of all ones, so that it is Inf or NaN? These look at the stored bits,
  * without a conversion. */
@@ -74,33 +73,54 @@ AMP_FN int amp_any_bad(int dtype, const void *x, int64_t first, int64_t n) {
   return amp_any_bad16((const uint16_t *)x + first, n, dtype == AMPRT_F16 ? 0x7c00u : 0x7f80u);
 }
 
+enum { AMP_PIECE = 65536, AMP_NORM_PARTS = 64 };
+
+typedef struct AmpFiniteLoop {
+  const AmpTensor *tensor;
+  int *bad; /* set by any chunk */
+} AmpFiniteLoop;
+
+AMP_FN void amp_finite_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpFiniteLoop *l = (const AmpFiniteLoop *)args;
+  const AmpTensor *t = l->tensor;
+  const int64_t at = chunk * AMP_PIECE, left = t->count - at;
+  if (amp_any_bad(t->x.dtype, amp_at(run, &t->x), at, left < AMP_PIECE ? left : AMP_PIECE))
+    __atomic_store_n(l->bad, 1, __ATOMIC_RELAXED);
+}
+
 AMP_FN void amp_all_finite(const AmprtRun *run, const void *args) {
   const AmpFinite *a = (const AmpFinite *)args;
   const AmpTensor *list = (const AmpTensor *)amp_at(run, &a->of.list);
   int bad = 0;
   for (int k = 0; k < a->of.n && !bad; k++) {
-    const void *x = amp_at(run, &list[k].x);
-    const int64_t piece = 65536, n = list[k].count, chunks = (n + piece - 1) / piece;
-#pragma omp parallel for schedule(static) reduction(| : bad) if (chunks > 1)
-    for (int64_t c = 0; c < chunks; c++)
-      bad |=
-          amp_any_bad(list[k].x.dtype, x, c * piece, n - c * piece < piece ? n - c * piece : piece);
+    const AmpFiniteLoop loop = {&list[k], &bad};
+    amp_parallel(run, (list[k].count + AMP_PIECE - 1) / AMP_PIECE, amp_finite_chunk, &loop);
   }
   *(uint8_t *)amp_at(run, &a->out) = !bad;
 }
 
 /* The sum of squares of one tensor. It is cut into chunks in a way that depends on its size
  * alone. */
+typedef struct AmpNormLoop {
+  const AmpTensor *tensor;
+  float inv;
+  int64_t chunks;
+  double *part;
+} AmpNormLoop;
+
+AMP_FN void amp_norm_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpNormLoop *l = (const AmpNormLoop *)args;
+  const AmpTensor *t = l->tensor;
+  l->part[chunk] = amp_squares(t->x.dtype, amp_at(run, &t->x), chunk * t->count / l->chunks,
+                               (chunk + 1) * t->count / l->chunks, l->inv, AMP_INF);
+}
+
 AMP_FN double amp_norm_part(const AmprtRun *run, const AmpTensor *t, float inv) {
-  enum { MOST = 64 };
-  const int64_t piece = 65536, n = t->count, fits = (n + piece - 1) / piece;
-  const int64_t chunks = fits < MOST ? fits : MOST;
-  const void *x = amp_at(run, &t->x);
-  double part[MOST], sum = 0;
-  AMP_PARALLEL(chunks)
-  for (int64_t c = 0; c < chunks; c++)
-    part[c] = amp_squares(t->x.dtype, x, c * n / chunks, (c + 1) * n / chunks, inv, AMP_INF);
-  for (int64_t c = 0; c < chunks; c++)
+  const int64_t fits = (t->count + AMP_PIECE - 1) / AMP_PIECE;
+  double part[AMP_NORM_PARTS], sum = 0;
+  const AmpNormLoop loop = {t, inv, fits < AMP_NORM_PARTS ? fits : AMP_NORM_PARTS, part};
+  amp_parallel(run, loop.chunks, amp_norm_chunk, &loop);
+  for (int64_t c = 0; c < loop.chunks; c++)
     sum += part[c];
   return sum;
 }

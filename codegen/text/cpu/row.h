@@ -108,28 +108,28 @@ AMP_FN void amp_row_softmax(const AmpRow *a, const void *x, void *out, int64_t f
   }
 }
 
-#define AMP_ROWS(a, row)                                                                           \
-  AMP_PARALLEL((a)->chunks)                                                                        \
-  for (int64_t chunk = 0; chunk < (a)->chunks; chunk++)                                            \
-    for (int64_t row = chunk * (a)->rows / (a)->chunks,                                            \
-                 last = (chunk + 1) * (a)->rows / (a)->chunks;                                     \
-         row < last; row++)
+/* The rows of a chunk. */
+#define AMP_ROWS(a, chunk, row)                                                                    \
+  for (int64_t row = (chunk) * (a)->rows / (a)->chunks,                                            \
+               last = ((chunk) + 1) * (a)->rows / (a)->chunks;                                     \
+       row < last; row++)
 
-AMP_FN void amp_softmax(const AmprtRun *run, const void *args) {
+AMP_FN void amp_softmax_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpRow *a = (const AmpRow *)args;
   const void *x = amp_at(run, &a->x);
   void *out = amp_at(run, &a->out);
-  AMP_ROWS(a, row) {
+  AMP_ROWS(a, chunk, row) {
     amp_row_softmax(a, x, out, row * a->K, -1, 0, 0, 1);
   }
 }
+AMP_OF_CHUNKS(AmpRow, amp_softmax)
 
 /* y * (dy - the sum of dy * y), with dy in a->x and y in a->other. */
-AMP_FN void amp_softmax_grad(const AmprtRun *run, const void *args) {
+AMP_FN void amp_softmax_grad_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpRow *a = (const AmpRow *)args;
   const void *dy = amp_at(run, &a->x), *y = amp_at(run, &a->other);
   void *out = amp_at(run, &a->out);
-  AMP_ROWS(a, row) {
+  AMP_ROWS(a, chunk, row) {
     float buf[AMP_BUFFER], buf2[AMP_BUFFER], r[AMP_BUFFER];
     double dot = 0;
     for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {
@@ -152,6 +152,7 @@ AMP_FN void amp_softmax_grad(const AmprtRun *run, const void *args) {
     }
   }
 }
+AMP_OF_CHUNKS(AmpRow, amp_softmax_grad)
 
 AMP_INLINE float amp_read1(const AmpRef *ref, const void *base, int64_t at) {
   float buf[1];
@@ -159,12 +160,12 @@ AMP_INLINE float amp_read1(const AmpRef *ref, const void *base, int64_t at) {
 }
 
 /* A class of weight 0 adds nothing, even if its logit is -Inf. */
-AMP_FN void amp_softmax_xent(const AmprtRun *run, const void *args) {
+AMP_FN void amp_softmax_xent_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpRow *a = (const AmpRow *)args;
   const void *x = amp_at(run, &a->x);
   const int32_t *label = (const int32_t *)amp_at(run, &a->label);
   float *out = (float *)amp_at(run, &a->out);
-  AMP_ROWS(a, row) {
+  AMP_ROWS(a, chunk, row) {
     float max = amp_row_max(a, x, row * a->K);
     double plain, loss = log(amp_row_sums(a, x, row * a->K, max, &plain)) + (double)max;
     if (label[row] < 0 || label[row] >= a->K)
@@ -176,19 +177,21 @@ AMP_FN void amp_softmax_xent(const AmprtRun *run, const void *args) {
     out[row] = (float)loss;
   }
 }
+AMP_OF_CHUNKS(AmpRow, amp_softmax_xent)
 
-AMP_FN void amp_softmax_xent_grad(const AmprtRun *run, const void *args) {
+AMP_FN void amp_softmax_xent_grad_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpRow *a = (const AmpRow *)args;
   const void *x = amp_at(run, &a->x);
   const int32_t *label = (const int32_t *)amp_at(run, &a->label);
   const float *dloss = (const float *)amp_at(run, &a->dloss);
   void *out = amp_at(run, &a->out);
-  AMP_ROWS(a, row) {
+  AMP_ROWS(a, chunk, row) {
     double bad = label[row] < 0 || label[row] >= a->K ? (double)AMP_NAN : 1;
     amp_row_softmax(a, x, out, row * a->K, label[row], 1 - a->smoothing,
                     a->smoothing / (double)a->K, (double)dloss[row] * bad);
   }
 }
+AMP_OF_CHUNKS(AmpRow, amp_softmax_xent_grad)
 
 /* The wanted share of the label's class and of every other; NaN for a label that is none. */
 AMP_INLINE float amp_wanted(const AmpRow *a, int64_t label, float *own) {
@@ -199,12 +202,12 @@ AMP_INLINE float amp_wanted(const AmpRow *a, int64_t label, float *own) {
 
 /* Losses that are a mean over the classes of one function of logit and wanted share. */
 #define AMP_MEAN_LOSS(name)                                                                        \
-  AMP_FN void amp_##name(const AmprtRun *run, const void *args) {                                  \
+  AMP_FN void amp_##name##_chunk(const AmprtRun *run, const void *args, int64_t chunk) {           \
     const AmpRow *a = (const AmpRow *)args;                                                        \
     const void *x = amp_at(run, &a->x);                                                            \
     const int32_t *label = (const int32_t *)amp_at(run, &a->label);                                \
     float *out = (float *)amp_at(run, &a->out);                                                    \
-    AMP_ROWS(a, row) {                                                                             \
+    AMP_ROWS(a, chunk, row) {                                                                      \
       float buf[AMP_BUFFER], e[AMP_BUFFER], own, rest = amp_wanted(a, label[row], &own);           \
       double sum = 0;                                                                              \
       for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {                                              \
@@ -220,14 +223,15 @@ AMP_INLINE float amp_wanted(const AmpRow *a, int64_t label, float *own) {
       out[row] = (float)(sum / (double)a->K);                                                      \
     }                                                                                              \
   }                                                                                                \
+  AMP_OF_CHUNKS(AmpRow, amp_##name)                                                                \
                                                                                                    \
-  AMP_FN void amp_##name##_grad(const AmprtRun *run, const void *args) {                           \
+  AMP_FN void amp_##name##_grad_chunk(const AmprtRun *run, const void *args, int64_t chunk) {      \
     const AmpRow *a = (const AmpRow *)args;                                                        \
     const void *x = amp_at(run, &a->x);                                                            \
     const int32_t *label = (const int32_t *)amp_at(run, &a->label);                                \
     const float *dloss = (const float *)amp_at(run, &a->dloss);                                    \
     void *out = amp_at(run, &a->out);                                                              \
-    AMP_ROWS(a, row) {                                                                             \
+    AMP_ROWS(a, chunk, row) {                                                                      \
       float buf[AMP_BUFFER], e[AMP_BUFFER], own, rest = amp_wanted(a, label[row], &own);           \
       float by = (float)((double)dloss[row] / (double)a->K);                                       \
       for (int64_t k = 0; k < a->K; k += AMP_WIDTH) {                                              \
@@ -241,17 +245,18 @@ AMP_INLINE float amp_wanted(const AmpRow *a, int64_t label, float *own) {
         amp_write(a->out.dtype, out, row * a->K + k, n, e);                                        \
       }                                                                                            \
     }                                                                                              \
-  }
+  }                                                                                                \
+  AMP_OF_CHUNKS(AmpRow, amp_##name##_grad)
 
 AMP_MEAN_LOSS(sigmoid_xent)
 AMP_MEAN_LOSS(squared_error)
 
-AMP_FN void amp_in_top_k(const AmprtRun *run, const void *args) {
+AMP_FN void amp_in_top_k_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpRow *a = (const AmpRow *)args;
   const void *x = amp_at(run, &a->x);
   const int32_t *label = (const int32_t *)amp_at(run, &a->label);
   float *out = (float *)amp_at(run, &a->out);
-  AMP_ROWS(a, row) {
+  AMP_ROWS(a, chunk, row) {
     float buf[AMP_BUFFER], own = AMP_NAN;
     if (label[row] >= 0 && label[row] < a->K)
       own = amp_read1(&a->x, x, row * a->K + label[row]);
@@ -265,5 +270,6 @@ AMP_FN void amp_in_top_k(const AmprtRun *run, const void *args) {
     out[row] = own == own && larger < a->top ? 1.0f : 0.0f;
   }
 }
+AMP_OF_CHUNKS(AmpRow, amp_in_top_k)
 
 #endif

@@ -192,6 +192,15 @@ static void plan_conv(const Node *node, OwnPlan *plan) {
   flatten(&plan->conv.n, &plan->conv.high, &plan->conv.wide);
 }
 
+/* Pairs of bf16 are of two images: halves of the row that all have become. */
+static void halve(AmpConvGrad *a) {
+  bool row = a->n == 1 && a->high.in == 1 && a->high.taps == 1 && a->high.out == 1;
+  if (!row || amp_leaves(&a->wide, 0) || a->wide.in != a->wide.out || a->wide.in % 2)
+    return;
+  a->n = 2;
+  a->wide.in = a->wide.out = a->wide.in / 2;
+}
+
 static void plan_grad(const Node *node, OwnPlan *plan) {
   const int64_t *x = node->arg[0]->type.dim, *dy = node->arg[1]->type.dim;
   const int64_t *w = node->result[0]->type.dim;
@@ -203,6 +212,8 @@ static void plan_grad(const Node *node, OwnPlan *plan) {
                              .c = x[3],
                              .k = dy[3]};
   flatten(&plan->grad.n, &plan->grad.high, &plan->grad.wide);
+  if (node->arg[0]->type.dtype == DT_BF16)
+    halve(&plan->grad);
 }
 
 OwnPlan own_plan(const Node *node) {

@@ -12,6 +12,7 @@
 
 typedef struct AmpGradPart { /* a part of the filter: some channels of x and of dy */
   const AmpConvGrad *a;
+  int pairs; /* of images, of bf16 */
   AmpAxis high, wide, one;
   AmpSource x, dy; /* of these channels alone */
   int64_t blocks, groups;
@@ -39,8 +40,15 @@ AMP_INLINE int64_t amp_grad_outs(const AmpConvGrad *a) {
 AMP_INLINE int64_t amp_grad_each(const AmpConvGrad *a) {
   return amp_grad_taps(a) * AMP_BLOCK * amp_grad_outs(a);
 }
+/* Are two images one, whose elements are pairs? */
+AMP_INLINE int amp_grad_pairs(const AmpConvGrad *a) {
+  return AMP_PAIRS && a->x.dtype == AMPRT_BF16 && a->dy.dtype == AMPRT_BF16;
+}
+AMP_INLINE int64_t amp_grad_images(const AmpConvGrad *a) {
+  return amp_grad_pairs(a) ? amp_pieces(a->n, 2) : a->n;
+}
 AMP_INLINE int64_t amp_grad_tile_count(const AmpConvGrad *a) {
-  return amp_pieces(a->n, a->images) * amp_pieces(a->high.out, a->rows) *
+  return amp_pieces(amp_grad_images(a), a->images) * amp_pieces(a->high.out, a->rows) *
          amp_pieces(a->wide.out, a->cols);
 }
 AMP_INLINE AmpGradSpan amp_grad_span(const AmpConvGrad *a, int64_t tile) {
@@ -49,7 +57,7 @@ AMP_INLINE AmpGradSpan amp_grad_span(const AmpConvGrad *a, int64_t tile) {
   AmpGradSpan t = {.image = tile / across / down * a->images,
                    .row = tile / across % down * a->rows,
                    .col = tile % across * a->cols};
-  t.images = amp_least(a->images, a->n - t.image);
+  t.images = amp_least(a->images, amp_grad_images(a) - t.image);
   t.rows = amp_least(a->rows, a->high.out - t.row);
   t.cols = amp_least(a->cols, a->wide.out - t.col);
   return t;
@@ -151,7 +159,7 @@ AMP_INLINE void amp_grad_share(AmpGradPart *p, int64_t pieces) {
   const int64_t calls = pieces * p->groups * p->blocks * amp_grad_taps(p->a) * p->steps[0][0].n;
   int64_t lines = 0;
   for (int i = 0; i < 3; i++)
-    lines += p->ahead[i].rows * p->ahead[i].pixels * p->ahead[i].lines;
+    lines += amp_grad_lines_count(&p->ahead[i]);
   p->fetch = amp_pieces(lines, calls);
 }
 
@@ -167,9 +175,9 @@ AMP_FN void amp_grad_tile_sums(AmpGradPart *p, const AmpGradSpan *t) {
   p->dy_view = a->copy_dy ? amp_grad_view(p->dy_copy, &p->one, &p->one, t)
                           : amp_grad_direct(&p->dy, &p->one, &p->one, t);
   if (a->copy_x)
-    amp_grad_copy(&p->x, p->x_copy, &p->x_view, &p->high, &p->wide, t);
+    amp_grad_copy(&p->x, p->x_copy, &p->x_view, &p->high, &p->wide, t, a->n);
   if (a->copy_dy)
-    amp_grad_copy(&p->dy, p->dy_copy, &p->dy_view, &p->one, &p->one, t);
+    amp_grad_copy(&p->dy, p->dy_copy, &p->dy_view, &p->one, &p->one, t, a->n);
   amp_grad_share(p, pieces);
   for (int64_t r = 0; r < t->rows; r += rows)
     for (int64_t c = 0; c < t->cols; c += cols) {
@@ -217,7 +225,7 @@ AMP_FN void amp_grad_store(const AmprtRun *run, const AmpConvGrad *a, const floa
 }
 
 AMP_INLINE AmpSource amp_grad_source(const AmprtRun *run, const AmpRef *ref, const int64_t size[3],
-                                     int64_t first, int64_t n) {
+                                     int64_t first, int64_t n, int pairs) {
   const int64_t bytes = ref->dtype == AMPRT_F32 ? 4 : 2;
   return (AmpSource){.data = (const char *)amp_at(run, ref) + first * bytes,
                      .h = size[0],
@@ -225,7 +233,8 @@ AMP_INLINE AmpSource amp_grad_source(const AmprtRun *run, const AmpRef *ref, con
                      .c = n,
                      .pixel = size[2],
                      .channel = 1,
-                     .dtype = ref->dtype};
+                     .dtype = ref->dtype,
+                     .pair = pairs ? size[0] * size[1] * size[2] : 0};
 }
 
 typedef struct AmpGradBox { /* some channels of x and dy */
@@ -237,8 +246,10 @@ AMP_FN void amp_grad_sources(const AmprtRun *run, const AmpConvGrad *a, const Am
   const int64_t c = box->block * AMP_BLOCK, k = box->group * AMP_GRAD_GROUP;
   const int64_t x_size[3] = {a->high.in, a->wide.in, a->c};
   const int64_t dy_size[3] = {a->high.out, a->wide.out, a->k};
-  *x = amp_grad_source(run, &a->x, x_size, c, amp_least(a->c - c, box->blocks * AMP_BLOCK));
-  *dy = amp_grad_source(run, &a->dy, dy_size, k, amp_least(a->k - k, box->groups * AMP_GRAD_GROUP));
+  *x = amp_grad_source(run, &a->x, x_size, c, amp_least(a->c - c, box->blocks * AMP_BLOCK),
+                       amp_grad_pairs(a));
+  *dy = amp_grad_source(run, &a->dy, dy_size, k, amp_least(a->k - k, box->groups * AMP_GRAD_GROUP),
+                        amp_grad_pairs(a));
 }
 
 /* What follows tile t of `box` in the memory of this thread: the next tile, or after the last one
@@ -247,25 +258,21 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
                                 int64_t last, const AmpGradBox *box, const AmpGradBox *then) {
   const AmpConvGrad *a = p->a;
   AmpSource x = p->x, dy = p->dy;
-  p->ahead[0].rows = p->ahead[1].rows = p->ahead[2].rows = 0;
+  __builtin_memset(p->ahead, 0, sizeof p->ahead);
   if (t + 1 == last && a->slots == 1) {
-    const int64_t size = a->out.dtype == AMPRT_F32 ? 4 : 2;
-    p->ahead[2] = (AmpGradLines){
-        .at =
-            (const char *)amp_at(run, &a->out) +
-            (box->group * AMP_GRAD_GROUP * amp_grad_taps(a) * a->c + box->block * AMP_BLOCK) * size,
-        .rows = 1,
-        .pixels = dy.c * amp_grad_taps(a),
-        .lines = (x.c * size + 63) / 64,
-        .from_pixel = a->c * size};
+    const int64_t size = a->out.dtype == AMPRT_F32 ? 4 : 2, taps = amp_grad_taps(a);
+    const int64_t at = box->group * AMP_GRAD_GROUP * taps * a->c + box->block * AMP_BLOCK;
+    p->ahead[2] = (AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
+                                 .n = {(x.c * size + 63) / 64, dy.c * taps, 1, 1},
+                                 .step = {64, a->c * size}};
   }
   if (t + 1 == last && !then)
     return;
   if (t + 1 == last)
     amp_grad_sources(run, a, then, &x, &dy);
   const AmpGradSpan next = amp_grad_span(a, t + 1 == last ? first : t + 1);
-  p->ahead[0] = amp_grad_lines(&x, &p->high, &p->wide, &next);
-  p->ahead[1] = amp_grad_lines(&dy, &p->one, &p->one, &next);
+  p->ahead[0] = amp_grad_lines(&x, &p->high, &p->wide, &next, a->n);
+  p->ahead[1] = amp_grad_lines(&dy, &p->one, &p->one, &next, a->n);
 }
 
 /* The sums of some channels over all tiles of a slot. */
@@ -275,6 +282,7 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
   const int64_t tiles = amp_grad_tile_count(a);
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
   AmpGradPart p = {.a = a,
+                   .pairs = amp_grad_pairs(a),
                    .high = amp_axis_forward(&a->high),
                    .wide = amp_axis_forward(&a->wide),
                    .one = amp_axis_forward(&point),
@@ -289,9 +297,9 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
     p.sums = (float *)(void *)(run->arena + a->sums + slot * a->sums_bytes);
   for (int i = 0; i < 2; i++)
     for (int j = 0; j < 2; j++)
-      p.steps[i][j] =
-          amp_grad_steps(i ? (int)(p.x.c - (p.blocks - 1) * AMP_BLOCK) : AMP_BLOCK,
-                         j ? (int)(p.dy.c - (p.groups - 1) * AMP_GRAD_GROUP) : AMP_GRAD_GROUP);
+      p.steps[i][j] = amp_grad_steps(
+          i ? (int)(p.x.c - (p.blocks - 1) * AMP_BLOCK) : AMP_BLOCK,
+          j ? (int)(p.dy.c - (p.groups - 1) * AMP_GRAD_GROUP) : AMP_GRAD_GROUP, p.pairs);
   amp_zero(p.sums, p.blocks * p.groups * amp_grad_each(a));
   const int64_t first = slot * tiles / a->slots, last = (slot + 1) * tiles / a->slots;
   for (int64_t t = first; t < last; t++) {

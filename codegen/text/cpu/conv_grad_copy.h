@@ -1,7 +1,11 @@
 /* What a filter's gradient reads: the elements of x and dy that belong to a tile of the results,
  * copied to memory of the thread: f32, in blocks of 16 channels, with zeros for the padding. Where
  * a window moves by more than one element, rows and columns are sorted by their remainder, so that
- * neighbours among the results always read neighbours in the copy. */
+ * neighbours among the results always read neighbours in the copy.
+ *
+ * Where the CPU multiplies bf16, two images that follow one another are copied as one, whose
+ * elements are pairs: those of both images at the same place. An image without a second one has
+ * zeros for it, of x and of dy. */
 #ifndef AMP_CONV_GRAD_COPY_H
 #define AMP_CONV_GRAD_COPY_H
 
@@ -51,37 +55,71 @@ AMP_INLINE void amp_grad_copy_block(float *to, const float *from) {
     amp_v_store(to + i, amp_v_load(from + i));
 }
 
-/* n pixels, the first at element `from`, each `step` after the one before, of all blocks. What lies
- * behind the last channel in the copy is never used. */
-AMP_INLINE void amp_grad_copy_pixels(int dtype, const AmpSource *s, float *to, int64_t block,
-                                     int64_t from, int64_t n, int64_t step) {
-  const int64_t whole = s->c / AMP_BLOCK;
-  const int few = (int)(s->c % AMP_BLOCK);
-  for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
-    float *at = to;
-    for (int64_t b = 0; b < whole; b++, at += block) {
-      if (dtype == AMPRT_F32) {
-        amp_grad_copy_block(at, (const float *)s->data + from + b * AMP_BLOCK);
-        continue;
-      }
-      AmpF8 v[2];
-      amp_read8(dtype, s->data, from + b * AMP_BLOCK, 8, &v[0]);
-      amp_read8(dtype, s->data, from + b * AMP_BLOCK + 8, 8, &v[1]);
-      __builtin_memcpy(at, v, sizeof v);
-    }
-    if (few)
-      amp_copy_some(dtype, s->data, from + whole * AMP_BLOCK, few, at);
+#ifdef __AVX512BF16__
+typedef uint16_t AmpS16 __attribute__((vector_size(32)));
+typedef uint32_t AmpU16 __attribute__((vector_size(64)));
+
+/* n channels of a pixel and those of the same pixel `pair` further on, or zeros if that is 0. */
+AMP_INLINE void amp_grad_copy_pair(float *to, const uint16_t *from, int64_t pair, int n) {
+  AmpS16 a = {0}, b = {0};
+  __builtin_memcpy(&a, from, (size_t)n * sizeof *from);
+  if (pair)
+    __builtin_memcpy(&b, from + pair, (size_t)n * sizeof *from);
+  const AmpU16 both = __builtin_convertvector(a, AmpU16) | __builtin_convertvector(b, AmpU16) << 16;
+  __builtin_memcpy(to, &both, sizeof both);
+}
+#else
+AMP_INLINE void amp_grad_copy_pair(float *to, const uint16_t *from, int64_t pair, int n) {
+  (void)to, (void)from, (void)pair, (void)n;
+}
+#endif
+
+/* A block of n channels. */
+AMP_INLINE void amp_grad_copy_channels(int dtype, int pairs, const AmpSource *s, float *to,
+                                       int64_t from, int64_t pair, int n) {
+  AmpF8 v[2];
+  if (pairs)
+    amp_grad_copy_pair(to, (const uint16_t *)s->data + from, pair, n);
+  else if (n < AMP_BLOCK)
+    amp_copy_some(dtype, s->data, from, n, to);
+  else if (dtype == AMPRT_F32)
+    amp_grad_copy_block(to, (const float *)s->data + from);
+  else {
+    amp_read8(dtype, s->data, from, 8, &v[0]);
+    amp_read8(dtype, s->data, from + 8, 8, &v[1]);
+    __builtin_memcpy(to, v, sizeof v);
   }
 }
 
-AMP_FN void amp_grad_copy_run(const AmpSource *s, float *to, int64_t block, int64_t from, int64_t n,
-                              int64_t step) {
-  if (s->dtype == AMPRT_F32)
-    amp_grad_copy_pixels(AMPRT_F32, s, to, block, from, n, step);
+/* n pixels, the first at element `from`, each `step` after the one before, of all blocks. What lies
+ * behind the last channel in the copy is never used. */
+AMP_INLINE void amp_grad_copy_pixels(int dtype, int pairs, const AmpSource *s, float *to,
+                                     int64_t block, int64_t from, int64_t pair, int64_t n,
+                                     int64_t step) {
+  const int64_t whole = s->c / AMP_BLOCK;
+  const int few = (int)(s->c % AMP_BLOCK);
+  for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
+    for (int64_t b = 0; b < whole; b++)
+      amp_grad_copy_channels(dtype, pairs, s, to + b * block, from + b * AMP_BLOCK, pair,
+                             AMP_BLOCK);
+    if (few)
+      amp_grad_copy_channels(dtype, pairs, s, to + whole * block, from + whole * AMP_BLOCK, pair,
+                             few);
+  }
+}
+
+AMP_FN void amp_grad_copy_run(const AmpSource *s, float *to, int64_t block, int64_t from,
+                              int64_t pair, int64_t n, int64_t step) {
+  if (s->pair && pair)
+    amp_grad_copy_pixels(AMPRT_BF16, 1, s, to, block, from, s->pair, n, step);
+  else if (s->pair)
+    amp_grad_copy_pixels(AMPRT_BF16, 1, s, to, block, from, 0, n, step);
+  else if (s->dtype == AMPRT_F32)
+    amp_grad_copy_pixels(AMPRT_F32, 0, s, to, block, from, 0, n, step);
   else if (s->dtype == AMPRT_F16)
-    amp_grad_copy_pixels(AMPRT_F16, s, to, block, from, n, step);
+    amp_grad_copy_pixels(AMPRT_F16, 0, s, to, block, from, 0, n, step);
   else
-    amp_grad_copy_pixels(AMPRT_BF16, s, to, block, from, n, step);
+    amp_grad_copy_pixels(AMPRT_BF16, 0, s, to, block, from, 0, n, step);
 }
 
 AMP_FN void amp_grad_clear(float *to, int64_t block, int64_t blocks, int64_t pixels) {
@@ -91,7 +129,7 @@ AMP_FN void amp_grad_clear(float *to, int64_t block, int64_t blocks, int64_t pix
 
 /* n columns of a row, from `column` on, `stride` apart. */
 AMP_FN void amp_grad_copy_row(const AmpSource *s, float *to, int64_t block, int64_t row,
-                              int64_t column, int64_t stride, int64_t n) {
+                              int64_t pair, int64_t column, int64_t stride, int64_t n) {
   const int64_t blocks = (s->c + AMP_BLOCK - 1) / AMP_BLOCK;
   int64_t first = column < 0 ? (-column + stride - 1) / stride : 0;
   int64_t last = column < s->w ? (s->w - column + stride - 1) / stride : 0;
@@ -99,84 +137,87 @@ AMP_FN void amp_grad_copy_row(const AmpSource *s, float *to, int64_t block, int6
   last = last < first ? first : last < n ? last : n;
   amp_grad_clear(to, block, blocks, first);
   amp_grad_copy_run(s, to + first * AMP_BLOCK, block,
-                    (row * s->w + column + first * stride) * s->pixel, last - first,
+                    (row * s->w + column + first * stride) * s->pixel, pair, last - first,
                     stride * s->pixel);
   amp_grad_clear(to + last * AMP_BLOCK, block, blocks, n - last);
 }
 
-/* Copies what a tile reads. */
+/* Copies what a tile reads of `all` images. */
 AMP_FN void amp_grad_copy(const AmpSource *s, float *to, const AmpGradView *v, const AmpAxis *high,
-                          const AmpAxis *wide, const AmpGradSpan *t) {
+                          const AmpAxis *wide, const AmpGradSpan *t, int64_t all) {
   const int64_t phases[2] = {amp_phases(high), amp_phases(wide)};
   const int64_t rows = amp_reach(high, t->rows), cols = amp_reach(wide, t->cols);
   for (int64_t n = 0; n < t->images; n++)
     for (int64_t i = 0; i < phases[0] * rows; i++) {
       const int64_t f = i % phases[0], m = i / phases[0];
       const int64_t h = (t->row + m) * high->step + f + high->origin;
+      const int64_t image = (t->image + n) * (s->pair ? 2 : 1);
       float *row = to + n * v->image + f * v->phase[0] + m * v->step[0];
       for (int64_t g = 0; g < phases[1]; g++)
         if (h < 0 || h >= s->h)
           amp_grad_clear(row + g * v->phase[1], v->block, (s->c + AMP_BLOCK - 1) / AMP_BLOCK, cols);
         else
-          amp_grad_copy_row(s, row + g * v->phase[1], v->block, (t->image + n) * s->h + h,
+          amp_grad_copy_row(s, row + g * v->phase[1], v->block, image * s->h + h, image + 1 < all,
                             t->col * wide->step + g + wide->origin, wide->step, cols);
     }
 }
 
 /* ---- fetching ahead ---- */
 
-/* Lines of memory that a later tile reads: those of some pixels of some rows. */
+/* Lines of memory that are read later: so many of a pixel, pixels of a row, rows of an image, and
+ * images. */
 typedef struct AmpGradLines {
   const char *at;
-  int64_t rows, pixels, lines;  /* how many: of a row, of a pixel */
-  int64_t from_row, from_pixel; /* bytes from one to the next */
-  int64_t row, pixel, line;     /* the next one */
+  int64_t n[4], step[4]; /* how many, and bytes from one to the next */
+  int64_t done[4];
 } AmpGradLines;
 
-AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, const AmpAxis *wide,
-                                   const AmpGradSpan *t) {
-  const int64_t size = s->dtype == AMPRT_F32 ? 4 : 2;
-  int64_t row = t->row * high->step + high->origin, col = t->col * wide->step + wide->origin;
-  int64_t rows = (t->rows - 1) * high->step + high->taps;
-  int64_t cols = (t->cols - 1) * wide->step + wide->taps;
-  rows = (row < 0 ? rows + row : rows);
-  cols = (col < 0 ? cols + col : cols);
-  row = row < 0 ? 0 : row;
-  col = col < 0 ? 0 : col;
-  rows = rows < s->h - row ? rows : s->h - row;
-  cols = cols < s->w - col ? cols : s->w - col;
-  if (t->images > 1)
-    rows += (t->images - 1) * s->h;
-  const int64_t step = wide->taps == 1 ? wide->step : 1;
-  const int64_t down = high->taps == 1 && t->images == 1 ? high->step : 1;
-  AmpGradLines l = {.rows = (rows + down - 1) / down,
-                    .pixels = (cols + step - 1) / step,
-                    .lines = (s->c * size + 63) / 64,
-                    .from_row = down * s->w * s->pixel * size,
-                    .from_pixel = step * s->pixel * size};
-  l.at = (const char *)s->data + ((t->image * s->h + row) * s->w + col) * s->pixel * size;
-  if (rows <= 0 || cols <= 0)
-    l.rows = 0;
-  return l;
+/* Of an axis with `in` elements: the first one that results first..first+n read, and how many,
+ * `*step` apart. */
+AMP_INLINE int64_t amp_grad_reads(const AmpAxis *axis, int64_t in, int64_t first, int64_t n,
+                                  int64_t *count, int64_t *step) {
+  int64_t from = first * axis->step + axis->origin;
+  int64_t to = from + (n - 1) * axis->step + axis->taps;
+  from = from < 0 ? 0 : from;
+  to = to < in ? to : in;
+  *step = axis->taps == 1 ? axis->step : 1;
+  *count = from < to ? (to - from + *step - 1) / *step : 0;
+  return from;
 }
 
-/* Fetches n lines of three such, or what is left. */
-AMP_INLINE void amp_grad_fetch(AmpGradLines l[3], int64_t n) {
-  for (int i = 0; i < 3 && n > 0;) {
-    if (l->row >= l->rows) {
-      l++, i++;
+/* What a tile reads of `all` images. */
+AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, const AmpAxis *wide,
+                                   const AmpGradSpan *t, int64_t all) {
+  const int64_t size = s->dtype == AMPRT_F32 ? 4 : 2, each = s->pair ? 2 : 1;
+  int64_t rows, cols, down, across;
+  const int64_t row = amp_grad_reads(high, s->h, t->row, t->rows, &rows, &down);
+  const int64_t col = amp_grad_reads(wide, s->w, t->col, t->cols, &cols, &across);
+  const int64_t image = t->image * each, images = t->images * each;
+  return (AmpGradLines){
+      .at = (const char *)s->data + ((image * s->h + row) * s->w + col) * s->pixel * size,
+      .n = {(s->c * size + 63) / 64, cols, rows, images < all - image ? images : all - image},
+      .step = {64, across * s->pixel * size, down * s->w * s->pixel * size,
+               s->h * s->w * s->pixel * size}};
+}
+
+AMP_INLINE int64_t amp_grad_lines_count(const AmpGradLines *l) {
+  return l->n[0] * l->n[1] * l->n[2] * l->n[3];
+}
+
+/* Fetches the next `lines` of three such, or what is left. */
+AMP_FN void amp_grad_fetch(AmpGradLines l[3], int64_t lines) {
+  for (int i = 0; i < 3; i++, l++) {
+    if (!amp_grad_lines_count(l))
       continue;
+    while (l->done[3] < l->n[3]) {
+      if (lines-- <= 0)
+        return;
+      __builtin_prefetch(l->at + l->done[0] * l->step[0] + l->done[1] * l->step[1] +
+                             l->done[2] * l->step[2] + l->done[3] * l->step[3],
+                         0, 2);
+      for (int d = 0; ++l->done[d] == l->n[d] && d < 3; d++)
+        l->done[d] = 0;
     }
-    __builtin_prefetch(l->at + l->row * l->from_row + l->pixel * l->from_pixel + l->line * 64, 0,
-                       2);
-    n--;
-    if (++l->line < l->lines)
-      continue;
-    l->line = 0;
-    if (++l->pixel < l->pixels)
-      continue;
-    l->pixel = 0;
-    l->row++;
   }
 }
 

@@ -1,14 +1,24 @@
 /* The register tile of a filter's gradient: some channels of x times some vectors of channels of
- * dy, for one tap. Its sum over the given results starts from 0 and is then added to `sum`. */
+ * dy, for one tap. Its sum over the given results starts from 0 and is then added to `sum`. An
+ * element is a float, or a pair of bf16 where the CPU multiplies those. */
 #ifndef AMP_CONV_GRAD_TILE_H
 #define AMP_CONV_GRAD_TILE_H
 
 #include "codegen/text/cpu/conv_args.h"
 #include "codegen/text/cpu/lanes.h"
 
+AMP_INLINE AmpV amp_grad_product(AmpV a, AmpV b, AmpV sum, const int pairs) {
+#ifdef __AVX512BF16__
+  if (pairs)
+    return amp_v_dot(a, b, sum);
+#endif
+  (void)pairs;
+  return amp_v_fma(a, b, sum);
+}
+
 AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
                               const float *restrict dy, float *restrict sum, const int ins,
-                              const int vectors) {
+                              const int vectors, const int pairs) {
   AmpV s[16][4], b[4];
   AMP_UNROLL(16)
   for (int i = 0; i < ins; i++)
@@ -26,10 +36,10 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
           b[v] = amp_v_load(by + v * AMP_WIDE / AMP_BLOCK * a->dy_block + v * AMP_WIDE % AMP_BLOCK);
         AMP_UNROLL(16)
         for (int i = 0; i < ins; i++) {
-          const AmpV q = amp_v_all(from[i]);
+          const AmpV q = amp_v_all(((const AmpElement *)from)[i]);
           AMP_UNROLL(4)
           for (int v = 0; v < vectors; v++)
-            s[i][v] = amp_v_fma(q, b[v], s[i][v]);
+            s[i][v] = amp_grad_product(q, b[v], s[i][v], pairs);
         }
       }
     }
@@ -53,15 +63,21 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
 typedef void AmpGradTileFn(const AmpGradTile *a, const float *x, const float *dy, float *sum);
 typedef struct AmpGradTileRow {
   int ins, vectors;
-  AmpGradTileFn *run;
+  AmpGradTileFn *run, *pairs; /* of pairs of bf16 */
 } AmpGradTileRow;
 
-#define AMP_GRAD_TILE(i, v)                                                                        \
-  AMP_FN void amp_grad_tile_##i##x##v(const AmpGradTile *a, const float *x, const float *dy,       \
-                                      float *sum) {                                                \
-    amp_grad_tile(a, x, dy, sum, i, v);                                                            \
+#define AMP_GRAD_TILE_FN(name, i, v, pairs)                                                        \
+  AMP_FN void name##i##x##v(const AmpGradTile *a, const float *x, const float *dy, float *sum) {   \
+    amp_grad_tile(a, x, dy, sum, i, v, pairs);                                                     \
   }
-#define AMP_GRAD_TILE_ROW(i, v) {i, v, amp_grad_tile_##i##x##v},
+#ifdef __AVX512BF16__
+#define AMP_GRAD_TILE(i, v)                                                                        \
+  AMP_GRAD_TILE_FN(amp_grad_tile_, i, v, 0) AMP_GRAD_TILE_FN(amp_grad_tile_pairs_, i, v, 1)
+#define AMP_GRAD_TILE_ROW(i, v) {i, v, amp_grad_tile_##i##x##v, amp_grad_tile_pairs_##i##x##v},
+#else
+#define AMP_GRAD_TILE(i, v)     AMP_GRAD_TILE_FN(amp_grad_tile_, i, v, 0)
+#define AMP_GRAD_TILE_ROW(i, v) {i, v, amp_grad_tile_##i##x##v, NULL},
+#endif
 
 AMP_GRAD_TILES(AMP_GRAD_TILE)
 static const AmpGradTileRow amp_grad_tiles[] = {AMP_GRAD_TILES(AMP_GRAD_TILE_ROW)};
@@ -77,7 +93,7 @@ typedef struct AmpGradSteps {
 } AmpGradSteps;
 
 /* For n channels of x and m of dy: as many vectors as fit, then as many channels of x. */
-AMP_FN AmpGradSteps amp_grad_steps(int n, int m) {
+AMP_FN AmpGradSteps amp_grad_steps(int n, int m, int pairs) {
   AmpGradSteps s = {0};
   const int vectors = (m + AMP_WIDE - 1) / AMP_WIDE;
   for (int v = 0, wide = 0; v < vectors; v += wide)
@@ -88,7 +104,7 @@ AMP_FN AmpGradSteps amp_grad_steps(int n, int m) {
           best = &amp_grad_tiles[t];
       s.step[s.n].in = i;
       s.step[s.n].out = v * AMP_WIDE;
-      s.step[s.n++].run = best->run;
+      s.step[s.n++].run = pairs ? best->pairs : best->run;
       wide = best->vectors;
       high = best->ins;
     }

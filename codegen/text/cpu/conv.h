@@ -6,6 +6,13 @@
 
 #include "codegen/text/cpu/conv_tile.h"
 
+AMP_INLINE int64_t amp_pieces(int64_t n, int64_t each) {
+  return (n + each - 1) / each;
+}
+AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
 /* One tile of the results of one image: rows x cols from (row, col) on, of the axes high and wide.
  */
 typedef struct AmpConvPart {
@@ -108,11 +115,25 @@ AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const floa
     }
 }
 
+/* The same groups where no tap reads anything. */
+AMP_FN void amp_conv_zero(AmpConvPart *p, int64_t first, int64_t last) {
+  const int64_t size = p->a->out.dtype == AMPRT_F32 ? 4 : 2, k = first * AMP_OUTS;
+  const int64_t n = amp_least(last * AMP_OUTS, p->a->k) - k;
+  for (int64_t i = 0; i < p->rows; i++)
+    for (int64_t j = 0; j < p->cols; j++)
+      __builtin_memset((unsigned char *)p->out + (amp_result_at(p, i, j) + k) * size, 0,
+                       (size_t)(n * size));
+}
+
 /* Groups first..last-1 of the results of one remainder. */
 AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cuts, int64_t first,
                             int64_t last, int bad) {
   const AmpConv *a = p->a;
   amp_list_taps(p, 0, 0, 0);
+  if (!p->tile.taps) {
+    amp_conv_zero(p, first, last);
+    return;
+  }
   for (int64_t g = first; g < last; g++) {
     const int64_t k = g * AMP_OUTS, left = a->k - k;
     const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
@@ -123,13 +144,6 @@ AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *
     else
       amp_conv_exact(p, amp_cut_next(cut, 0, 1), w, k, m);
   }
-}
-
-AMP_INLINE int64_t amp_pieces(int64_t n, int64_t each) {
-  return (n + each - 1) / each;
-}
-AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
-  return a < b ? a : b;
 }
 
 /* How many remainders the positions of results have, and the axis of one of them. */

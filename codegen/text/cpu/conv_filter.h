@@ -70,26 +70,24 @@ AMP_FN void amp_turn(float *restrict to, int64_t to_step, const AmpElement *rest
             to[l * to_step + k] = from[k * from_step + l];
 }
 
-/* Is any of n floats, a multiple of a vector, Inf or NaN? */
+/* Is any of n floats, a multiple of AMP_OUTS, Inf or NaN? */
 AMP_FN int amp_any_wild(const float *x, int64_t n) {
-  AmpV sum = amp_v_all(0);
-  for (int64_t i = 0; i < n; i += AMP_WIDE)
-    sum = amp_v_fma(amp_v_load(x + i), amp_v_all(0), sum);
-  int wild = 0;
-  for (int i = 0; i < AMP_WIDE; i++)
-    wild |= sum[i] != 0;
-  return wild;
+  AmpVBits wild[2] = {{0}};
+  for (int64_t i = 0; i < n; i += AMP_OUTS)
+    for (int v = 0; v < 2; v++)
+      wild[v] |= ((AmpVBits)amp_v_load(x + i + v * AMP_WIDE) & 0x7f800000) == 0x7f800000;
+  return amp_v_any(wild[0] | wild[1]);
 }
 
 /* The same of pairs. */
 AMP_FN int amp_any_wild_pair(const float *x, int64_t n) {
-  int wild = 0;
-  for (int64_t i = 0; i < n; i++) {
-    uint32_t u;
-    __builtin_memcpy(&u, x + i, sizeof u);
-    wild |= (u & 0x7f80) == 0x7f80 || (u & 0x7f800000) == 0x7f800000;
-  }
-  return wild;
+  AmpVBits wild[2] = {{0}};
+  for (int64_t i = 0; i < n; i += AMP_OUTS)
+    for (int v = 0; v < 2; v++) {
+      const AmpVBits u = (AmpVBits)amp_v_load(x + i + v * AMP_WIDE);
+      wild[v] |= ((u & 0x7f800000) == 0x7f800000) | ((u & 0x7f80) == 0x7f80);
+    }
+  return amp_v_any(wild[0] | wild[1]);
 }
 
 /* Packs one tap of one group and block where channels that are read lie side by side: n elements of

@@ -83,7 +83,7 @@ static void finish_conv(OwnPlan *plan, bool low) {
   a->copy_pairs = a->in_channel != 1 || a->c % 2 || a->c % (2 * FAR) == 0 || leaves;
   a->packed = 0;
   a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32, ALIGN);
-  a->lane_bytes = ceil_to(taps * 2 * (int64_t)sizeof(int64_t), ALIGN) +
+  a->lane_bytes = ceil_to(taps * 3 * (int64_t)sizeof(int64_t), ALIGN) +
                   (a->copy || (low && a->copy_pairs) ? tile_bytes(&tiles, a->rows, a->cols) : 0);
   plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }

@@ -38,26 +38,30 @@ AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col)
   return ((p->image * p->a->high.out + h) * p->a->wide.out + w) * p->a->k;
 }
 
-/* Lists the taps, in the order of the filter. With `trim` it leaves out those that read padding for
+/* Lists the taps, in the order of the packed filter. With `trim` it leaves out those that read padding for
  * the result at `row` and `col`. */
 AMP_FN void amp_list_taps(AmpConvPart *p, int trim, int64_t row, int64_t col) {
   const AmpConv *a = p->a;
   const int64_t down = p->high.origin - p->high_span.origin;
-  const int64_t across = p->wide.origin - p->wide_span.origin;
+  const int64_t across = p->wide.origin - p->wide_span.origin, channels = p->tile.channels;
+  const int64_t width = p->copy.flat ? channels : channels % AMP_BLOCK == 0 ? AMP_BLOCK : 0;
   p->tile.taps = 0;
-  for (int64_t i = 0; i < p->high.taps; i++)
-    for (int64_t j = 0; j < p->wide.taps; j++) {
-      const int64_t r = a->backward ? p->high.taps - 1 - i : i;
-      const int64_t s = a->backward ? p->wide.taps - 1 - j : j;
+  for (int64_t r = 0; r < p->high.taps; r++)
+    for (int64_t s = 0; s < p->wide.taps; s++) {
       const int64_t h = (p->row + row) * p->high.step + r + p->high.origin;
       const int64_t w = (p->col + col) * p->wide.step + s + p->wide.origin;
       if (trim && (h < 0 || h >= a->high.in || w < 0 || w >= a->wide.in))
         continue;
-      p->tap[p->tile.taps++] =
-          (AmpTap){amp_tap_at(&p->copy, 0, &p->high, r + down) +
-                       amp_tap_at(&p->copy, 1, &p->wide, s + across),
-                   (p->high.filter_first + r * p->high.filter_step) * a->wide.taps +
-                       p->wide.filter_first + s * p->wide.filter_step};
+      const int64_t x = amp_tap_at(&p->copy, 0, &p->high, r + down) +
+                        amp_tap_at(&p->copy, 1, &p->wide, s + across);
+      const int64_t filter = (p->high.filter_first + r * p->high.filter_step) * a->wide.taps +
+                             p->wide.filter_first + s * p->wide.filter_step;
+      AmpTap *last = &p->tap[p->tile.taps - 1], tap = {x, amp_packed_tap(a, filter), 1};
+      if (p->tile.taps && tap.filter == last->filter + last->run &&
+          tap.x == last->x + last->run * width)
+        last->run++;
+      else
+        p->tap[p->tile.taps++] = tap;
     }
 }
 
@@ -185,9 +189,12 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   p->tap = (AmpTap *)(void *)lane;
   p->out = amp_at(run, &a->out);
   if (amp_in_pairs(a) ? a->copy_pairs : a->copy) {
-    p->copy = amp_tile_copy((float *)(void *)(lane + list), &high, &wide,
-                            amp_least(a->rows, high.outs - p->row),
-                            amp_least(a->cols, wide.outs - p->col));
+    float *to = (float *)(void *)(lane + list);
+    const int64_t rows = amp_least(a->rows, high.outs - p->row);
+    const int64_t cols = amp_least(a->cols, wide.outs - p->col);
+    p->copy = amp_can_be_flat(&source, &wide)
+                  ? amp_tile_flat(to, source.c, &high, &wide, rows, cols)
+                  : amp_tile_copy(to, &high, &wide, rows, cols);
     amp_copy_tile(&source, &p->copy, &high, &wide, p->image, p->row, p->col);
   } else {
     p->copy = amp_tile_direct(&source, &high, &wide, p->image, p->row, p->col);
@@ -211,10 +218,12 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
 AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
 #ifdef __AVX512BF16__
   if (amp_in_pairs(a))
-    return (AmpCuts){amp_cut(amp_conv_pair_tiles, 2), amp_cut(amp_conv_thin_pair_tiles, 1)};
+    return (AmpCuts){amp_cut(amp_conv_pair_tiles, 2, AMP_CUT_PAIR_SUMS),
+                     amp_cut(amp_conv_thin_pair_tiles, 1, AMP_CUT_PAIR_SUMS)};
 #endif
   (void)a;
-  return (AmpCuts){amp_cut(amp_conv_tiles, 2), amp_cut(amp_conv_thin_tiles, 1)};
+  return (AmpCuts){amp_cut(amp_conv_tiles, 2, AMP_CUT_SUMS),
+                   amp_cut(amp_conv_thin_tiles, 1, AMP_CUT_SUMS)};
 }
 
 typedef struct AmpConvLoop {

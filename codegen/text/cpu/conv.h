@@ -38,8 +38,8 @@ AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col)
   return ((p->image * p->a->high.out + h) * p->a->wide.out + w) * p->a->k;
 }
 
-/* Lists the taps, in the order of the packed filter. With `trim` it leaves out those that read padding for
- * the result at `row` and `col`. */
+/* Lists the taps, in the order of the packed filter. With `trim` it leaves out those that read
+ * padding for the result at `row` and `col`. */
 AMP_FN void amp_list_taps(AmpConvPart *p, int trim, int64_t row, int64_t col) {
   const AmpConv *a = p->a;
   const int64_t down = p->high.origin - p->high_span.origin;

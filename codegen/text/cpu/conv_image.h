@@ -132,16 +132,39 @@ AMP_INLINE void amp_put_pair(float *to, uint16_t first, uint16_t second) {
   __builtin_memcpy(to, &both, sizeof both);
 }
 
+/* Pixels of three channels, as those of photographs, become two pairs each. Returns how many of n
+ * pixels it has copied. */
+AMP_FN int64_t amp_copy_three(float *to, const uint16_t *from, int64_t n) {
+  const AmpS8 zero = {0};
+  int64_t i = 0;
+  for (; i + 3 <= n; i += 2) { /* eight elements are read, and six used */
+    AmpS8 v;
+    __builtin_memcpy(&v, from + 3 * i, sizeof v);
+    v = __builtin_shufflevector(v, zero, 0, 1, 2, 8, 3, 4, 5, 8);
+    __builtin_memcpy(to + 2 * i, &v, sizeof v);
+  }
+  return i;
+}
+
 /* The same for pairs that do not lie side by side, or that not every pixel begins with a whole one
  * of. All channels but the last are pairs if `odd`. Pixels of the copy are `size` elements long. */
 AMP_FN void amp_copy_pairs(const AmpSource *s, float *to, int64_t size, int64_t from, int64_t n,
                            int64_t step, int channels, int odd) {
   const uint16_t *data = (const uint16_t *)s->data + from;
   const int whole = channels - odd;
+  if (channels == 2 && size == 2 && odd && step == 3 && s->pair == 1) {
+    const int64_t done = amp_copy_three(to, data, n);
+    to += done * size;
+    data += done * step;
+    n -= done;
+  }
   for (int c = 0; c < whole; c++)
     for (int64_t i = 0; i < n; i++) {
       const uint16_t *v = data + i * step + c * s->channel;
-      amp_put_pair(to + i * size + c, v[0], v[s->pair]);
+      if (s->pair == 1)
+        __builtin_memcpy(to + i * size + c, v, sizeof *to);
+      else
+        amp_put_pair(to + i * size + c, v[0], v[s->pair]);
     }
   for (int64_t i = 0; i < n && odd; i++)
     amp_put_pair(to + i * size + whole, data[i * step + whole * s->channel], 0);

@@ -130,6 +130,21 @@ AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t do
   }
 }
 
+/* What a register tile shall fetch: where there is nothing left, what it reads itself. Lines that
+ * do not follow one another are fetched at once but for the first of them. */
+AMP_INLINE AmpGradAhead amp_grad_ahead(AmpGradPart *p, const AmpGradTile *t, const float *x) {
+  AmpGradAhead ahead = {(const char *)x, 0};
+  const char *at;
+  int64_t n = amp_grad_lines_take(p->ahead, p->fetch, &ahead.at), left = p->fetch - n;
+  ahead.step = n * 64 / (t->images * t->rows * t->cols);
+  while (n && left > 0 && (n = amp_grad_lines_take(p->ahead, left, &at))) {
+    left -= n;
+    for (int64_t i = 0; i < n; i++)
+      __builtin_prefetch(at + i * 64, 0, 2);
+  }
+  return ahead;
+}
+
 /* Adds what the listed taps give to all sums of the part. */
 AMP_FN void amp_grad_add(AmpGradPart *p) {
   const int64_t taps = amp_grad_taps(p->a), outs = amp_grad_outs(p->a);
@@ -145,10 +160,9 @@ AMP_FN void amp_grad_add(AmpGradPart *p) {
           continue;
         for (int i = 0; i < steps->n; i++) {
           const int in = steps->step[i].in, out = steps->step[i].out;
-          amp_grad_fetch(p->ahead, p->fetch);
           steps->step[i].run(&tap->tile, x + tap->x + in,
                              dy + tap->dy + out / AMP_BLOCK * p->dy_view.block + out % AMP_BLOCK,
-                             sum + in * outs + out);
+                             sum + in * outs + out, amp_grad_ahead(p, &tap->tile, x + tap->x));
         }
       }
     }
@@ -262,9 +276,10 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
   if (t + 1 == last && a->slots == 1) {
     const int64_t size = a->out.dtype == AMPRT_F32 ? 4 : 2, taps = amp_grad_taps(a);
     const int64_t at = box->group * AMP_GRAD_GROUP * taps * a->c + box->block * AMP_BLOCK;
-    p->ahead[2] = (AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
-                                 .n = {(x.c * size + 63) / 64, dy.c * taps, 1, 1},
-                                 .step = {64, a->c * size}};
+    p->ahead[2] =
+        amp_grad_lines_begin((AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
+                                            .n = {(x.c * size + 63) / 64, dy.c * taps, 1, 1},
+                                            .step = {64, a->c * size, 0, 0}});
   }
   if (t + 1 == last && !then)
     return;

@@ -169,8 +169,13 @@ AMP_FN void amp_grad_copy(const AmpSource *s, float *to, const AmpGradView *v, c
 typedef struct AmpGradLines {
   const char *at;
   int64_t n[4], step[4]; /* how many, and bytes from one to the next */
-  int64_t done[4];
+  int64_t line, done[4]; /* done[0] is not used */
+  const char *next;      /* where the lines of the current pixel begin */
 } AmpGradLines;
+
+AMP_INLINE int64_t amp_grad_lines_count(const AmpGradLines *l) {
+  return l->n[0] * l->n[1] * l->n[2] * l->n[3];
+}
 
 /* Of an axis with `in` elements: the first one that results first..first+n read, and how many,
  * `*step` apart. */
@@ -185,6 +190,18 @@ AMP_INLINE int64_t amp_grad_reads(const AmpAxis *axis, int64_t in, int64_t first
   return from;
 }
 
+/* Pixels that follow one another without a gap become one. */
+AMP_INLINE AmpGradLines amp_grad_lines_begin(AmpGradLines l) {
+  for (int d = 1; d < 4 && l.n[0] * 64 == l.step[d]; d++) {
+    l.n[0] *= l.n[d];
+    l.n[d] = 1;
+  }
+  if (amp_grad_lines_count(&l) == 0)
+    l.n[0] = 0;
+  l.next = l.at;
+  return l;
+}
+
 /* What a tile reads of `all` images. */
 AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, const AmpAxis *wide,
                                    const AmpGradSpan *t, int64_t all) {
@@ -193,32 +210,39 @@ AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, cons
   const int64_t row = amp_grad_reads(high, s->h, t->row, t->rows, &rows, &down);
   const int64_t col = amp_grad_reads(wide, s->w, t->col, t->cols, &cols, &across);
   const int64_t image = t->image * each, images = t->images * each;
-  return (AmpGradLines){
+  AmpGradLines l = {
       .at = (const char *)s->data + ((image * s->h + row) * s->w + col) * s->pixel * size,
       .n = {(s->c * size + 63) / 64, cols, rows, images < all - image ? images : all - image},
       .step = {64, across * s->pixel * size, down * s->w * s->pixel * size,
                s->h * s->w * s->pixel * size}};
+  return amp_grad_lines_begin(l);
 }
 
-AMP_INLINE int64_t amp_grad_lines_count(const AmpGradLines *l) {
-  return l->n[0] * l->n[1] * l->n[2] * l->n[3];
-}
-
-/* Fetches the next `lines` of three such, or what is left. */
-AMP_FN void amp_grad_fetch(AmpGradLines l[3], int64_t lines) {
-  for (int i = 0; i < 3; i++, l++) {
-    if (!amp_grad_lines_count(l))
-      continue;
-    while (l->done[3] < l->n[3]) {
-      if (lines-- <= 0)
-        return;
-      __builtin_prefetch(l->at + l->done[0] * l->step[0] + l->done[1] * l->step[1] +
-                             l->done[2] * l->step[2] + l->done[3] * l->step[3],
-                         0, 2);
-      for (int d = 0; ++l->done[d] == l->n[d] && d < 3; d++)
-        l->done[d] = 0;
-    }
+/* Goes to the next pixel. */
+AMP_FN void amp_grad_lines_step(AmpGradLines *l) {
+  l->line = 0;
+  l->next += l->step[1];
+  for (int d = 1; d < 4; d++) {
+    if (++l->done[d] < l->n[d])
+      return;
+    l->done[d] = 0;
+    l->next += d < 3 ? l->step[d + 1] - l->n[d] * l->step[d] : 0;
   }
+  l->n[0] = 0;
+}
+
+/* The next lines of three such, at most `most`, that follow one another; 0: there are none. */
+AMP_INLINE int64_t amp_grad_lines_take(AmpGradLines l[3], int64_t most, const char **at) {
+  for (int i = 0; i < 3; i++, l++)
+    if (l->n[0]) {
+      const int64_t n = l->n[0] - l->line < most ? l->n[0] - l->line : most;
+      *at = l->next + l->line * 64;
+      l->line += n;
+      if (l->line == l->n[0])
+        amp_grad_lines_step(l);
+      return n;
+    }
+  return 0;
 }
 
 #endif

@@ -7,6 +7,12 @@
 #include "codegen/text/cpu/conv_args.h"
 #include "codegen/text/cpu/lanes.h"
 
+/* Memory that is read later is fetched meanwhile, for each result from so many bytes further on. */
+typedef struct AmpGradAhead {
+  const char *at;
+  int64_t step;
+} AmpGradAhead;
+
 AMP_INLINE AmpV amp_grad_product(AmpV a, AmpV b, AmpV sum, const int pairs) {
 #ifdef __AVX512BF16__
   if (pairs)
@@ -16,10 +22,27 @@ AMP_INLINE AmpV amp_grad_product(AmpV a, AmpV b, AmpV sum, const int pairs) {
   return amp_v_fma(a, b, sum);
 }
 
+/* One result: adds the products of its elements to the sums. */
+AMP_INLINE void amp_grad_result(AmpV s[16][4], const AmpGradTile *a, const float *x,
+                                const float *dy, const int ins, const int vectors,
+                                const int pairs) {
+  AmpV b[4];
+  AMP_UNROLL(4)
+  for (int v = 0; v < vectors; v++)
+    b[v] = amp_v_load(dy + v * AMP_WIDE / AMP_BLOCK * a->dy_block + v * AMP_WIDE % AMP_BLOCK);
+  AMP_UNROLL(16)
+  for (int i = 0; i < ins; i++) {
+    const AmpV q = amp_v_all(((const AmpElement *)x)[i]);
+    AMP_UNROLL(4)
+    for (int v = 0; v < vectors; v++)
+      s[i][v] = amp_grad_product(q, b[v], s[i][v], pairs);
+  }
+}
+
 AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
-                              const float *restrict dy, float *restrict sum, const int ins,
-                              const int vectors, const int pairs) {
-  AmpV s[16][4], b[4];
+                              const float *restrict dy, float *restrict sum, AmpGradAhead ahead,
+                              const int ins, const int vectors, const int pairs) {
+  AmpV s[16][4];
   AMP_UNROLL(16)
   for (int i = 0; i < ins; i++)
     AMP_UNROLL(4)
@@ -31,16 +54,9 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
       const float *by = dy + n * a->dy_image + r * a->dy_row;
       AMP_UNROLL_TWICE
       for (int64_t c = 0; c < a->cols; c++, from += a->x_col, by += a->dy_col) {
-        AMP_UNROLL(4)
-        for (int v = 0; v < vectors; v++)
-          b[v] = amp_v_load(by + v * AMP_WIDE / AMP_BLOCK * a->dy_block + v * AMP_WIDE % AMP_BLOCK);
-        AMP_UNROLL(16)
-        for (int i = 0; i < ins; i++) {
-          const AmpV q = amp_v_all(((const AmpElement *)from)[i]);
-          AMP_UNROLL(4)
-          for (int v = 0; v < vectors; v++)
-            s[i][v] = amp_grad_product(q, b[v], s[i][v], pairs);
-        }
+        __builtin_prefetch(ahead.at, 0, 2);
+        ahead.at += ahead.step;
+        amp_grad_result(s, a, from, by, ins, vectors, pairs);
       }
     }
   AMP_UNROLL(16)
@@ -60,15 +76,17 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
 #define AMP_GRAD_TILES(T) T(6, 2) T(4, 2) T(3, 2) T(1, 2) T(8, 1) T(3, 1) T(1, 1)
 #endif
 
-typedef void AmpGradTileFn(const AmpGradTile *a, const float *x, const float *dy, float *sum);
+typedef void AmpGradTileFn(const AmpGradTile *a, const float *x, const float *dy, float *sum,
+                           AmpGradAhead ahead);
 typedef struct AmpGradTileRow {
   int ins, vectors;
   AmpGradTileFn *run, *pairs; /* of pairs of bf16 */
 } AmpGradTileRow;
 
 #define AMP_GRAD_TILE_FN(name, i, v, pairs)                                                        \
-  AMP_FN void name##i##x##v(const AmpGradTile *a, const float *x, const float *dy, float *sum) {   \
-    amp_grad_tile(a, x, dy, sum, i, v, pairs);                                                     \
+  AMP_FN void name##i##x##v(const AmpGradTile *a, const float *x, const float *dy, float *sum,     \
+                            AmpGradAhead ahead) {                                                  \
+    amp_grad_tile(a, x, dy, sum, ahead, i, v, pairs);                                              \
   }
 #ifdef __AVX512BF16__
 #define AMP_GRAD_TILE(i, v)                                                                        \

@@ -96,6 +96,32 @@ LoopPart loop_part(const Node *node, const Kernel *kernel) {
   BUG("`%s` is not in kernel %d", op_info[node->op].name, kernel->id);
 }
 
+Kernel loop_behind(const Kernel *kernel) {
+  return (Kernel){kernel->id, kernel->n_nodes - 1, kernel->node + 1};
+}
+
+bool loop_follows(const Kernel *loop, const Node *main) {
+  LoopPart part[MAX_LOOP];
+  const Value *made = main->result[0];
+  Space space = {type_count(made->type), made->type.dim[made->type.rank - 1]};
+  bool reads = false;
+  if (!loop_parts(loop->node, loop->n_nodes, part))
+    return false;
+  for (int i = 0; i < loop->n_nodes; i++) {
+    const Node *node = loop->node[i];
+    bool in_body = part[i] == PART_BODY || part[i] == PART_SUM;
+    for (int k = node->op == OP_UPDATE; k < node->n_args; k++) {
+      if (value_storage(node->arg[k]) != made)
+        continue;
+      if (node->arg[k] != made || !in_body || !arg_is_elementwise(node, k) ||
+          !space_equal(node_space(node), space))
+        return false;
+      reads = true;
+    }
+  }
+  return reads;
+}
+
 bool loop_hands_over(const Node *maker, const Use *use) {
   Node *const pair[] = {(Node *)maker, use->node};
   LoopPart part[MAX_LOOP];

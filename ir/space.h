@@ -31,6 +31,10 @@ typedef enum LoopPart { PART_BODY, PART_SUM, PART_TAIL, PART_UPDATE } LoopPart;
 bool loop_parts(Node *const *node, int n, LoopPart part[MAX_LOOP]);
 /* The part of a node of a loop kernel. */
 LoopPart loop_part(const Node *node, const Kernel *kernel);
+/* The loop behind the main op of a kernel that has the main op first: all nodes but that. */
+Kernel loop_behind(const Kernel *kernel);
+/* Does the loop read the main op's result only element by element, where its body is? */
+bool loop_follows(const Kernel *loop, const Node *main);
 /* May the body of one loop make a value and hand it to this reader, without storing it? */
 bool loop_hands_over(const Node *maker, const Use *use);
 

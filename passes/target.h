@@ -36,6 +36,10 @@ struct Target {
   /* Has the target a kernel for `main` in this form? NULL if it has none. Pass norm-forms asks: the
    * forms change values, so a pass must write them into the graph. */
   bool (*has_form)(const Target *target, const Node *main, NormForm form);
+  /* May `loop`, which reads the result of `main` element by element, run on each part of that
+   * result as soon as the part is there, in one kernel with `main`? Such a kernel may write the
+   * loop's results over its operands. NULL: never. */
+  bool (*takes_loop)(const Target *target, const Node *main, const Kernel *loop);
   /* Scratch bytes that a kernel needs while it runs. */
   int64_t (*workspace)(const Target *target, const Kernel *kernel);
   void *context; /* the target's own */

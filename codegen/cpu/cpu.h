@@ -8,10 +8,15 @@
 #define AMPCC_CODEGEN_CPU_CPU_H
 
 #include "codegen/loop/emitter.h"
+#include "codegen/text/common/args.h"
 
 /* loop.c and codegen/loop: kernels without a main op, that is of POINT, VECTOR, CHANNEL, ROW,
  * REDUCE, OPT and UPDATE nodes. */
 void cpu_emit_loop(Emitter *emit, const Kernel *kernel, KernelCall *call);
 int64_t cpu_loop_workspace(const Kernel *kernel);
+/* How a loop behind a convolution of so many tiles is cut; a grid as the initialiser of a member
+ * `grid`. */
+AmpGrid cpu_grid_behind(const Kernel *loop, int64_t tiles);
+const char *cpu_grid_text(Arena *arena, const AmpGrid *grid);
 
 #endif

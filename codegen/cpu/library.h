@@ -7,6 +7,8 @@
 
 typedef struct CpuLibrary {
   const char *name; /* as --cpu-library has it */
+  /* May a loop behind the main op be one kernel with it? NULL: never. */
+  bool (*takes_loop)(const Node *main);
   /* Scratch bytes of a kernel with a CONV or MATMUL node, and its function and args. */
   int64_t (*workspace)(const Kernel *kernel);
   void (*emit_kernel)(Emitter *emit, const Kernel *kernel, KernelCall *call);

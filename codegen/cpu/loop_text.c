@@ -12,12 +12,19 @@
 #define VECTOR                                                                                     \
   POINTER, .use = "b$I[i]",                                                                        \
            .once = "float b$I[AMP_BUFFER];\n"                                                      \
-                   "amp_vector(b$I, &a->x[$I], x$I, grid, &at);\n"
+                   "amp_vector(b$I, &a->x[$I], x$I, grid, at);\n"
+
+#define MADE .pointers = "const $TYPE *x$I = (const $TYPE *)at->made;\n"
 
 /* By form: an operand that is held as it is stored; one that is stored in 16 bits. */
 static const LoopLines input_lines[][2] = {
     [LOAD_EACH] = {{POINTER, .use = "x$I[start + i]"},
                    {POINTER,
+                    .loads = "float b$I[AMP_BUFFER];\n"
+                             "amp_load_$LOW(b$I, x$I + start, n);\n",
+                    .use = "b$I[i]"}},
+    [LOAD_MADE] = {{MADE, .use = "x$I[start + i]"},
+                   {MADE,
                     .loads = "float b$I[AMP_BUFFER];\n"
                              "amp_load_$LOW(b$I, x$I + start, n);\n",
                     .use = "b$I[i]"}},
@@ -61,31 +68,33 @@ static const char *spelling(const LoopPlan *plan, int i) {
 /* s and q are sums in f32 for each place of a block, ps and pq the chunk's in f64 per channel. */
 #define TWO_SUMS                                                                                   \
   .once = "float s$I[AMP_BUFFER] = {0};\n"                                                         \
-          "double *ps$I = amp_sum_begin(part, $FIRST, grid, &at);\n"                               \
+          "double *ps$I = amp_sum_begin(part, $FIRST, grid, at);\n"                                \
           "float q$I[AMP_BUFFER] = {0};\n"                                                         \
-          "double *pq$I = amp_sum_begin(part, $SECOND, grid, &at);\n",                             \
+          "double *pq$I = amp_sum_begin(part, $SECOND, grid, at);\n",                              \
   .body = "s$I[i] += $X;\n"                                                                        \
           "q$I[i] += $X * $BY;\n",                                                                 \
-  .sums = "amp_sum_flush(ps$I, s$I, grid, &at, n);\n"                                              \
-          "amp_sum_flush(pq$I, q$I, grid, &at, n);\n"
+  .sums = "amp_sum_flush(ps$I, s$I, grid, at, n);\n"                                               \
+          "amp_sum_flush(pq$I, q$I, grid, at, n);\n"
 
 static const LoopLines sum_BIAS_GRAD = {
     .once = "float s$I[AMP_BUFFER] = {0};\n"
-            "double *ps$I = amp_sum_begin(part, $FIRST, grid, &at);\n",
+            "double *ps$I = amp_sum_begin(part, $FIRST, grid, at);\n",
     .body = "s$I[i] += $X;\n",
-    .sums = "amp_sum_flush(ps$I, s$I, grid, &at, n);\n"};
+    .sums = "amp_sum_flush(ps$I, s$I, grid, at, n);\n"};
 static const LoopLines sum_BN_SUMS = {TWO_SUMS};
 static const LoopLines sum_BN_GRAD_STATS = {TWO_SUMS};
 static const LoopLines sum_BN_STATS = {
     .once = "float s$I[AMP_BUFFER] = {0};\n"
-            "double *ps$I = amp_sum_begin(part, $FIRST, grid, &at);\n"
+            "double *ps$I = amp_sum_begin(part, $FIRST, grid, at);\n"
             "float q$I[AMP_BUFFER] = {0};\n"
-            "double *pq$I = amp_sum_begin(part, $SECOND, grid, &at);\n"
+            "double *pq$I = amp_sum_begin(part, $SECOND, grid, at);\n"
             "float shift$I[AMP_BUFFER] = {0};\n",
     .body = "const float d$I = $X - shift$I[i];\n"
             "s$I[i] += d$I;\n"
             "q$I[i] += d$I * d$I;\n",
-    .sums = "amp_stats_flush(ps$I, pq$I, shift$I, s$I, q$I, grid, &at, n, count);\n"};
+    .stores = "if (block == 0)\n"
+              "  amp_stats_begin(shift$I, s$I, q$I, n);\n",
+    .sums = "amp_stats_flush(ps$I, pq$I, shift$I, s$I, q$I, grid, at, n, count);\n"};
 
 #define IS_CHANNEL_PLANNED TAKE(SUM)
 #define SUM(id)            [OP_##id] = &sum_##id,
@@ -140,12 +149,14 @@ const char *loop_text(LoopPlan *plan) {
   LoopPieces body = {.plan = plan, .style = &style, .spelling = spelling, .vector = 1}, tail = body;
   loop_pieces(&body, true, false);
   loop_pieces(&tail, false, true);
-  bool one = plan->total == 1 && !plan->n_sums;
+  bool one = plan->total == 1 && !plan->n_sums && !plan->made;
   Text out = {plan->arena};
   text_fill_lines(&out, one ? cpu_loop_one : cpu_loop,
                   holes_and(loop_holes(&body, NULL), {"NSUMS", hole_count(plan->n_sums)},
                             {"TAILNUMBERS", tail.numbers ? "f" : ""},
                             {"TAILPOINTERS", text_get(&tail.pointers)},
-                            {"TAIL", text_get(&tail.tail)}));
+                            {"TAIL", text_get(&tail.tail)},
+                            {"RUN", plan->made ? "amp_conv_with(run, a->conv, &a->grid, @_on, a);"
+                                               : "amp_loop(run, &a->grid, @_on, a);"}));
   return text_get(&out);
 }

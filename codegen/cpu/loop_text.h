@@ -4,8 +4,8 @@
 
 #include "codegen/loop/loop.h"
 
-/* The function that runs the kernel, with `@` for its name. Adds the numbers that it uses to the
- * plan. */
+/* The function that runs the kernel, with `@` for its name; with a convolution in front of the loop
+ * its args have a member `conv`. Adds the numbers that it uses to the plan. */
 const char *loop_text(LoopPlan *plan);
 
 #endif

@@ -1,13 +1,14 @@
 /* Convolutions and matrix products as kernels of the program itself: calls of functions in
- * text/cpu/conv.h and conv_grad.h. */
+ * text/cpu/conv.h and conv_grad.h, and functions that run a loop behind a convolution. */
+#include "codegen/cpu/cpu.h"
 #include "codegen/cpu/library.h"
+#include "codegen/cpu/loop_text.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/loop/loop.h"
 #include "codegen/text/prelude_text.h"
 
 static int64_t workspace(const Kernel *kernel) {
-  CHECK(kernel->n_nodes == 1, "a library kernel takes one node, not %d", kernel->n_nodes);
-  return own_plan(kernel_main(kernel)).workspace;
+  return own_plan(kernel).workspace;
 }
 
 /* Where the module multiplies bf16. */
@@ -41,7 +42,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
             "  .filter_out = $FOUT, .filter_tap = $FTAP, .filter_in = $FIN,\n"
             "  .rows = $ROWS, .cols = $COLS, .packed = $PACKED,\n"
             "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
-            "  .copy = $COPY, .copy_pairs = $PAIRS,\n"
+            "  .copy = $COPY, .copy_pairs = $PAIRS, .passing = $PASSING,\n"
             "};\n",
             holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
@@ -52,7 +53,8 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
                   {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
                   {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
                   {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward},
-                  {"COPY", .number = a->copy}, {"PAIRS", .number = a->copy_pairs}));
+                  {"COPY", .number = a->copy}, {"PAIRS", .number = a->copy_pairs},
+                  {"PASSING", .number = a->passing}));
 }
 
 static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, const Operands *at,
@@ -80,23 +82,45 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
                   {"DYAT", .number = a->dy_at}, {"SUMSAT", .number = a->sums_at}));
 }
 
+/* A loop behind the convolution whose args are named `conv`: a function of its own, with its own
+ * args. */
+static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnPlan *own, const char *conv,
+                        KernelCall *call) {
+  Arena *arena = emit->arena;
+  Kernel loop = loop_behind(kernel);
+  LoopPlan plan = loop_plan_behind(arena, &loop, kernel->node[0]->result[0]);
+  AmpGrid grid = cpu_grid_behind(&loop, own->tiles);
+  const char *stem = arena_printf(arena, "k_%s", loop_stem(arena, kernel));
+  const char *args = arena_printf(arena, "%s_behind", conv), *text = loop_text(&plan);
+  const char *space = arena_printf(arena, ".conv = &%s, %s", conv, cpu_grid_text(arena, &grid));
+  call->function =
+      function_intern(emit, stem, loop_types(&plan, "const AmpConv *conv;\n  AmpGrid grid"), text);
+  loop_args(emit, &plan, space, kernel_scratch(kernel) + own->sums, call->function, args);
+  call->args = arena_printf(arena, "&%s", args);
+}
+
 static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel_main(kernel);
   const char *name = args_name(emit, kernel);
-  OwnPlan plan = own_plan(node);
+  OwnPlan plan = own_plan(kernel);
+  int64_t base = kernel_scratch(kernel);
   AmpRef a = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_a", name));
   AmpRef b = ref_read(emit, node->arg[1], arena_printf(emit->arena, "%s_b", name));
-  Operands at = {ref_text(emit->arena, a), ref_text(emit->arena, b),
-                 ref_text(emit->arena, ref_result(node->result[0]))};
+  AmpRef out = ref_result(node->result[0]);
+  if (out.where == AMP_NOWHERE)
+    out = (AmpRef){base + plan.made, NULL, AMP_ARENA, (uint8_t)node->result[0]->type.dtype, {0}};
+  Operands at = {ref_text(emit->arena, a), ref_text(emit->arena, b), ref_text(emit->arena, out)};
   if (plan.is_grad)
-    write_grad(emit, name, &plan.grad, &at, kernel_scratch(kernel));
+    write_grad(emit, name, &plan.grad, &at, base);
   else
-    write_conv(emit, name, &plan.conv, &at, kernel_scratch(kernel));
+    write_conv(emit, name, &plan.conv, &at, base);
   int64_t lane = plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes;
   emit->largest_lane = lane > emit->largest_lane ? lane : emit->largest_lane;
   call->function = plan.is_grad ? "amp_conv_grad" : "amp_conv";
   call->args = arena_printf(emit->arena, "&%s", name);
-  call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, op_info[node->op].name);
+  call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, loop_stem(emit->arena, kernel));
+  if (kernel->n_nodes > 1)
+    emit_behind(emit, kernel, &plan, name, call);
 }
 
 static void emit_hooks(const Emitter *emit, FILE *out) {
@@ -130,6 +154,7 @@ const char *const cpu_own_linked[] = {NULL};
 
 const CpuLibrary cpu_own = {
     .name = "own",
+    .takes_loop = own_takes_loop,
     .workspace = workspace,
     .emit_kernel = emit_kernel,
     .wants_bf16 = wants_bf16,

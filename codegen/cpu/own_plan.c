@@ -1,7 +1,11 @@
 #include "codegen/cpu/own_plan.h"
 
+#include "codegen/loop/loop.h"
+
 /* A thread's copy of a tile stays in its second-level cache, beside the filter that it meets. */
 enum { TILE_BYTES = 256 << 10, ALIGN = 64 };
+/* The same where a loop follows, together with the results. */
+enum { STAGE_BYTES = 384 << 10 };
 /* The sums of a filter's gradient that a thread computes at a time; filters that are no larger have
  * slots. */
 enum { PART_BYTES = 288 << 10, SLOTS = 8, SLOTS_BYTES = 2 << 20 };
@@ -29,15 +33,13 @@ typedef struct Tiles { /* what decides how large a tile may be */
   AmpWindow high, wide;
   bool backward;
   int64_t c, k; /* channels that are copied for each element read, for each result; or 0 */
-  bool flat;    /* few channels that are read, without gaps between elements */
 } Tiles;
 
 static int64_t tile_bytes(const Tiles *t, int64_t rows, int64_t cols) {
   int64_t read = reach(&t->high, t->backward, rows) * reach(&t->wide, t->backward, cols);
   /* the last register tile may read up to a group's width */
   int64_t k = t->k > 2 * AMP_BLOCK ? ceil_to(t->k, AMP_GRAD_GROUP) : ceil_to(t->k, 2 * AMP_BLOCK);
-  int64_t c = t->flat ? t->c : ceil_to(t->c, AMP_BLOCK);
-  return ceil_to((read * c + (t->k ? rows * cols * k : 0)) * F32, ALIGN);
+  return ceil_to((read * ceil_to(t->c, AMP_BLOCK) + (t->k ? rows * cols * k : 0)) * F32, ALIGN);
 }
 
 /* Whole rows where one fits, else a part of one, of some `step` columns. */
@@ -74,20 +76,21 @@ static void flatten(int64_t *n, AmpWindow *high, AmpWindow *wide) {
  * the first-level cache that they drive each other out. */
 enum { FAR = 1024 };
 
-static void finish_conv(OwnPlan *plan, bool low) {
+static void finish_conv(OwnPlan *plan, bool low, bool has_loop) {
   enum { STEP = 28 }; /* register tiles divide it */
   AmpConv *a = &plan->conv;
   int64_t taps = a->high.taps * a->wide.taps;
-  AmpAxis wide = amp_axis_span(&a->wide, a->backward);
   Tiles tiles = {.high = a->high, .wide = a->wide, .backward = a->backward, .c = a->c};
-  tiles.flat = a->c <= AMP_BLOCK && a->in_channel == 1 && wide.taps >= wide.step;
-  choose_tile(&tiles, TILE_BYTES, STEP, &a->rows, &a->cols);
+  if (has_loop) /* which finds the results in the same cache */
+    tiles.k = a->k * (a->backward ? a->high.stride * a->wide.stride : 1);
+  choose_tile(&tiles, has_loop ? STAGE_BYTES : TILE_BYTES, STEP, &a->rows, &a->cols);
+  tiles.k = 0;
   bool leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
   a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || leaves;
   a->copy_pairs = a->in_channel != 1 || a->c % 2 || a->c % (2 * FAR) == 0 || leaves;
   a->packed = 0;
   a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32, ALIGN);
-  a->lane_bytes = ceil_to(taps * 3 * (int64_t)sizeof(int64_t), ALIGN) +
+  a->lane_bytes = ceil_to(taps * 2 * (int64_t)sizeof(int64_t), ALIGN) +
                   (a->copy || (low && a->copy_pairs) ? tile_bytes(&tiles, a->rows, a->cols) : 0);
   plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }
@@ -220,20 +223,72 @@ static void plan_grad(const Node *node, OwnPlan *plan) {
     halve(&plan->grad);
 }
 
-OwnPlan own_plan(const Node *node) {
+/* Does only the loop read the main op's result? Then no memory is planned for it. */
+static bool is_passing(const Node *main, const Kernel *loop) {
+  const Value *made = main->result[0];
+  for (int u = 0; u < made->n_uses; u++) {
+    bool inside = false;
+    for (int i = 0; i < loop->n_nodes; i++)
+      inside |= loop->node[i] == made->use[u].node;
+    if (!inside)
+      return false;
+  }
+  return true;
+}
+
+/* Adds what a loop behind the main op needs: the result, if nothing else reads it and so it has no
+ * place of its own, and sums for each tile. */
+static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
+  AmpTiles cut = amp_tiles(&plan->conv);
+  int64_t sums = 0;
+  for (int i = 0; i < loop->n_nodes; i++)
+    sums += loop_sums_of(loop->node[i]);
+  plan->conv.passing = is_passing(main, loop);
+  plan->tiles = cut.all;
+  plan->made = plan->workspace;
+  if (plan->conv.passing)
+    plan->workspace +=
+        ceil_to(cut.all * cut.elements * dtype_info[main->result[0]->type.dtype].bytes, ALIGN);
+  plan->sums = plan->workspace;
+  plan->workspace += sums * plan->tiles * plan->conv.k * (int64_t)sizeof(double);
+}
+
+static OwnPlan plan_main(const Node *node, bool has_loop) {
   OwnPlan plan = {0};
   bool low = dtype_info[node->arg[0]->type.dtype].low;
-  if (node->op == OP_CONV2D_WGRAD) {
+  switch (node->op) {
+  case OP_CONV2D_WGRAD:
     plan_grad(node, &plan);
     finish_grad(&plan, low);
     return plan;
-  }
-  CHECK(node->op == OP_MATMUL || node->op == OP_CONV2D || node->op == OP_CONV2D_DGRAD,
-        "`%s` is no library kernel", op_info[node->op].name);
-  if (node->op == OP_MATMUL)
+  case OP_MATMUL:
     plan_matmul(node, &plan);
-  else
+    break;
+  case OP_CONV2D:
+  case OP_CONV2D_DGRAD:
     plan_conv(node, &plan);
-  finish_conv(&plan, low);
+    break;
+  default:
+    BUG("`%s` is no library kernel", op_info[node->op].name);
+  }
+  finish_conv(&plan, low, has_loop);
   return plan;
+}
+
+OwnPlan own_plan(const Kernel *kernel) {
+  const Node *main = kernel_main(kernel);
+  OwnPlan plan = plan_main(main, kernel->n_nodes > 1);
+  if (kernel->n_nodes > 1) {
+    Kernel loop = loop_behind(kernel);
+    add_loop(&plan, main, &loop);
+  }
+  return plan;
+}
+
+/* Only if each tile is whole rows, so that its results lie side by side. */
+bool own_takes_loop(const Node *main) {
+  if (main->op != OP_CONV2D && main->op != OP_CONV2D_DGRAD && main->op != OP_MATMUL)
+    return false;
+  OwnPlan plan = plan_main(main, true);
+  return plan.conv.high.out == 1 || amp_tiles(&plan.conv).across == 1;
 }

@@ -1,5 +1,4 @@
-/* What passes may ask about the CPU. Convolutions and products are kernels of a library that
- * takes no other ops with them: prologue and epilogue become loops of their own. */
+/* What passes may ask about the CPU. */
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/library.h"
@@ -16,6 +15,11 @@ static int64_t workspace(const Target *target, const Kernel *kernel) {
   if (main && op_info[main->op].gen != GEN_POOL)
     return cpu_library(target)->workspace(kernel);
   return main ? 0 : cpu_loop_workspace(kernel);
+}
+
+static bool takes_loop(const Target *target, const Node *main, const Kernel *loop) {
+  (void)loop;
+  return cpu_library(target)->takes_loop(main);
 }
 
 const char *const cpu_names[] = {"native",
@@ -50,10 +54,10 @@ const char *const cpu_names[] = {"native",
                                  "znver5",
                                  NULL};
 
-#define CPU(library)                                                                               \
+#define CPU(library, takes)                                                                        \
   {                                                                                                \
-    .name = "cpu", .align = ALIGN, .activations = LAYOUT_NHWC, .workspace = workspace,             \
-    .context = (void *)&(library)                                                                  \
+    .name = "cpu", .align = ALIGN, .activations = LAYOUT_NHWC, .takes_loop = (takes),              \
+    .workspace = workspace, .context = (void *)&(library)                                          \
   }
-const Target target_cpu = CPU(cpu_onednn);
-const Target target_cpu_own = CPU(cpu_own);
+const Target target_cpu = CPU(cpu_onednn, NULL);
+const Target target_cpu_own = CPU(cpu_own, takes_loop);

@@ -21,7 +21,7 @@ void launch_loop(Emitter *emit, const Kernel *kernel, LaunchList *out) {
                                          loop_types(&plan, "AmpSpace space"), text);
   const char *space = arena_printf(arena, ".space = {%lld, %lld, %d, %d}", (long long)s->total,
                                    (long long)s->rows, s->channels, s->groups);
-  loop_args(emit, &plan, space, function, args);
+  loop_args(emit, &plan, space, plan.n_sums ? kernel_scratch(kernel) : 0, function, args);
   if (!shape.sums) {
     launch_add(emit, kernel, function, args, shape.blocks, 1, out);
     return;

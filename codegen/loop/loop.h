@@ -17,6 +17,7 @@ typedef enum LoadForm {
   LOAD_GATHER, /* any other broadcast, reverse: by the element's coordinates */
   LOAD_SPLAT,  /* a constant of equal elements: a number of the args         */
   LOAD_WHOLE,  /* the op reads all of it (the table of a learning rate)      */
+  LOAD_MADE,   /* element i of what the main op in front of the loop made    */
 } LoadForm;
 
 typedef struct LoopInput {
@@ -37,6 +38,7 @@ typedef struct LoopOutput {
 typedef struct LoopPlan {
   Arena *arena;
   const Kernel *kernel;
+  const Value *made;       /* the result of the main op in front of the loop, or NULL */
   int64_t total, channels; /* elements of the space, its last dimension */
   LoopInput *input;
   LoopOutput *output;
@@ -48,6 +50,8 @@ typedef struct LoopPlan {
 
 /* loop_plan.c */
 LoopPlan loop_plan(Arena *arena, const Kernel *kernel);
+/* The same of a loop behind a main op, which made that value. */
+LoopPlan loop_plan_behind(Arena *arena, const Kernel *loop, const Value *made);
 int loop_sums_of(const Node *node); /* sums per channel that a CHANNEL node keeps */
 /* Does the body need to know the channel of an element? */
 bool loop_has_channels(const Kernel *kernel);
@@ -57,10 +61,10 @@ int loop_input(LoopPlan *plan, const Node *node, int k);
 int loop_number(LoopPlan *plan, double number); /* appended; its place */
 
 /* loop_args.c: the args' type, `@_args`, whose first member is `space`, and the table named `name`
- * of it for a function `function`. */
+ * of it for a function `function`. Sums are kept from `scratch` of the arena on. */
 const char *loop_types(const LoopPlan *plan, const char *space);
-void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, const char *function,
-               const char *name);
+void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, int64_t scratch,
+               const char *function, const char *name);
 /* One reference of the table. `owner` as for ref_read. */
 AmpRef loop_input_ref(Emitter *emit, const LoopInput *in, const char *owner);
 AmpRef loop_output_ref(const LoopOutput *out);

@@ -20,7 +20,8 @@ const char *loop_types(const LoopPlan *plan, const char *space) {
 }
 
 AmpRef loop_input_ref(Emitter *emit, const LoopInput *in, const char *owner) {
-  return in->form == LOAD_SPLAT ? ref_nowhere() : ref_read(emit, in->value, owner);
+  return in->form == LOAD_SPLAT || in->form == LOAD_MADE ? ref_nowhere()
+                                                         : ref_read(emit, in->value, owner);
 }
 
 AmpRef loop_output_ref(const LoopOutput *out) {
@@ -46,8 +47,8 @@ const char *index_text(Arena *arena, const AmpIndex *index) {
                       list_of(arena, index->stride, index->rank), (long long)index->first);
 }
 
-void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, const char *function,
-               const char *name) {
+void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, int64_t scratch,
+               const char *function, const char *name) {
   Arena *arena = emit->arena;
   Text x = {arena}, y = {arena}, go = {arena}, indices = {arena}, numbers = {arena};
   for (int i = 0; i < plan->n_inputs; i++) {
@@ -62,7 +63,6 @@ void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, const cha
     text_item(&indices, index_text(arena, &plan->index[i]));
   for (int i = 0; i < plan->n_numbers; i++)
     text_item(&numbers, number_text(arena, plan->number[i]));
-  int64_t scratch = plan->n_sums ? kernel_scratch(plan->kernel) : 0;
   file_fill(emit->tables, arena,
             "static const $FUNCTION_args $NAME = {\n"
             "  $SPACE,\n"

@@ -84,7 +84,9 @@ static LoopInput describe_input(LoopPlan *plan, const Node *node, int k, AmpInde
   LoopPart part = loop_part(node, plan->kernel) == PART_TAIL ? PART_TAIL : PART_BODY;
   int64_t space = part == PART_TAIL ? plan->channels : plan->total;
   LoopInput input = {storage, value->type.dtype, LOAD_EACH, part, -1};
-  if (storage->node->op == OP_CONST && !attr_find(storage->node, ATTR_DATA))
+  if (value == plan->made)
+    input.form = LOAD_MADE;
+  else if (storage->node->op == OP_CONST && !attr_find(storage->node, ATTR_DATA))
     input.form = LOAD_SPLAT;
   else if (node->op == OP_LR_SCHEDULE && k == 1)
     input.form = LOAD_WHOLE;
@@ -152,9 +154,16 @@ bool loop_has_channels(const Kernel *kernel) {
 }
 
 LoopPlan loop_plan(Arena *arena, const Kernel *kernel) {
+  return loop_plan_behind(arena, kernel, NULL);
+}
+
+LoopPlan loop_plan_behind(Arena *arena, const Kernel *kernel, const Value *made) {
   Space space = node_space(kernel->node[0]);
-  LoopPlan plan = {
-      .arena = arena, .kernel = kernel, .total = space.count, .channels = space.channels};
+  LoopPlan plan = {.arena = arena,
+                   .kernel = kernel,
+                   .made = made,
+                   .total = space.count,
+                   .channels = space.channels};
   for (int i = 0; i < kernel->n_nodes; i++) {
     const Node *node = kernel->node[i];
     if (node->op == OP_UPDATE) { /* of variable arg[0] to arg[1], perhaps under predicate arg[2] */

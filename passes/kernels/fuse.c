@@ -9,9 +9,10 @@
  *
  * The aim is the fewest passes over memory. A loop takes in the loops that make its operands, then
  * others that read the same tensors; sums are results of the loop that makes their operand; an
- * update stores straight from the loop that makes the new state. Every node keeps its own rounding,
- * so no value changes. Never makes a cycle, never moves a read of a variable behind its update. The
- * graph goes from stage lowered to fused. Tests: tests/passes/kernels/fuse.amp */
+ * update stores straight from the loop that makes the new state. Where the target takes it, the
+ * loop that reads the result of a main op becomes one kernel with that op. Every node keeps its
+ * own rounding, so no value changes. Never makes a cycle, never moves a read of a variable behind
+ * its update. The graph goes from stage lowered to fused. Tests: tests/passes/kernels/fuse.amp */
 #include "passes/kernels/fuse.h"
 
 enum {
@@ -92,7 +93,7 @@ static int kernels_make(Fusion *fusion, Kernel *kernel) {
     k->node = arena_alloc(fusion->arena, (size_t)group->n * sizeof *k->node);
     for (int i = 0; i < group->n; i++)
       k->node[i] = fusion_node(fusion, group->node[i]);
-    form_order(k);
+    form_order(k, fusion->target);
   }
   return n;
 }
@@ -105,6 +106,8 @@ bool pass_fuse(PassContext *context, Graph *graph) {
     if (context->options->fuse_level >= 2)
       stage_join_mains(fusion);
     join_loops(fusion);
+    if (context->options->fuse_level >= 2)
+      stage_join_loops(fusion);
   }
   stage_number(fusion);
   size_t n = (size_t)fusion->depend->n + 1;

@@ -43,10 +43,12 @@ bool fusion_merge_all(Fusion *fusion, const int *node, int n);
 /* fuse_form.c: may the nodes of two groups share one kernel without a main op? Says nothing about
  * cycles. */
 bool form_allows(const Fusion *fusion, int a, int b);
+/* May the loop of group `loop` run on the result of the main op that group `main` consists of? */
+bool form_follows(const Fusion *fusion, int main, int loop);
 /* Could fuse have made this kernel for the target, nodes in this order? */
 bool form_legal(const Kernel *kernel, const Target *target);
-/* Orders a kernel's nodes: loop body, sums, tail, updates. */
-void form_order(Kernel *kernel);
+/* Orders a kernel's nodes: a main op that has a loop behind it, loop body, sums, tail, updates. */
+void form_order(Kernel *kernel, const Target *target);
 
 /* fuse_prepare.c: edits before grouping. A constant or variable is copied where a reader needs
  * memory of its own; a ReLU mask is computed again where that saves a read. True if anything
@@ -56,6 +58,9 @@ bool fuse_prepare(Graph *graph);
 /* fuse_stage.c */
 /* Merges each main op with the nodes that the target computes in one kernel with it. */
 void stage_join_mains(Fusion *fusion);
+/* Merges each main op that is still alone with the loop that reads its result, where the target
+ * runs both as one kernel. */
+void stage_join_loops(Fusion *fusion);
 /* Sets the attributes `stage` and `role` of every node with code. */
 void stage_number(Fusion *fusion);
 

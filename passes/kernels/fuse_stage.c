@@ -24,6 +24,19 @@ void stage_join_mains(Fusion *fusion) {
   }
 }
 
+void stage_join_loops(Fusion *fusion) {
+  const Depend *depend = fusion->depend;
+  for (int i = 0; fusion->target->takes_loop && i < depend->n; i++) {
+    if (!node_is_main(fusion_node(fusion, i)))
+      continue;
+    for (int e = depend->succ_begin[i]; e < depend->succ_begin[i + 1]; e++) {
+      int main = fusion->group_of[i], loop = fusion->group_of[depend->succ[e]];
+      if (fusion->group[main].n == 1 && form_follows(fusion, main, loop))
+        fusion_merge(fusion, main, loop);
+    }
+  }
+}
+
 /* ---- numbering ---- */
 
 /* For each node, how many batch-wide reductions lie on the longest path to it. */
@@ -116,9 +129,9 @@ void stage_number(Fusion *fusion) {
       attr_set_int(fusion->graph, node, ATTR_STAGE, stage_of[with]);
       if (main >= 0)
         attr_set_str(fusion->graph, node, ATTR_ROLE,
-                     g->node[i] == main  ? "main"
-                     : g->node[i] < main ? "prologue"
-                                         : "epilogue");
+                     g->node[i] == main                                 ? "main"
+                     : g->node[i] < main && !fusion->target->takes_loop ? "prologue"
+                                                                        : "epilogue");
       else if (with != group)
         attr_set_str(fusion->graph, node, ATTR_ROLE,
                      fusion->group[with].rank > r ? "prologue" : "epilogue");

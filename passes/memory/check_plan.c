@@ -207,7 +207,8 @@ static int by_place(const void *pa, const void *pb) {
 
 /* May `late` be written over `early`, which dies in the kernel that makes `late`? Only if the
  * kernel reads each element of `early` solely to compute the same element of its results. */
-static bool may_replace(const Kernel *kernel, const Tenant *early, const Tenant *late) {
+static bool may_replace(const Check *c, const Kernel *kernel, const Tenant *early,
+                        const Tenant *late) {
   if (!early->value || !late->value || early->output || early->at != late->at ||
       early->bytes != late->bytes || early->last != late->first ||
       kernel_number(early->value->node) >= late->first ||
@@ -216,7 +217,7 @@ static bool may_replace(const Kernel *kernel, const Tenant *early, const Tenant 
     return false;
   for (int i = 0; i < kernel->n_nodes; i++) {
     const Node *node = kernel->node[i];
-    if (is_library_op(node))
+    if (is_library_op(node) && !c->target->takes_loop)
       return false;
     for (int a = node->op == OP_UPDATE; a < node->n_args; a++) {
       GenClass gen = op_info[node->op].gen;
@@ -240,7 +241,7 @@ static void check_pair(Check *c, const Kernel *kernel, const Tenant *a, const Te
   if (first > last || !a->bytes || !b->bytes)
     return;
   if (c->n_kernels &&
-      (may_replace(&kernel[b->first], a, b) || may_replace(&kernel[a->first], b, a)))
+      (may_replace(c, &kernel[b->first], a, b) || may_replace(c, &kernel[a->first], b, a)))
     return;
   FAIL(c, "%s and %s overlap in kernels %d to %d", tenant_name(c, a), tenant_name(c, b), first,
        last);

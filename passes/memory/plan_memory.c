@@ -171,7 +171,8 @@ static void take_over(Plan *plan, int k, int made) {
     for (int m = 0; m < s->makes[k].n; m++)
       taken |= plan->over[s->makes[k].v[m]] == old;
     if (!taken && plan->last[old] == k && plan->inside[old] < 0 &&
-        storage_may_replace(&s->kernels.kernel[k], &s->storage[made], &s->storage[old])) {
+        storage_may_replace(plan->target, &s->kernels.kernel[k], &s->storage[made],
+                            &s->storage[old])) {
       plan->over[made] = old;
       return;
     }

@@ -36,8 +36,8 @@ static void take_over(Recompute *r, int k, int made) {
     int old = r->storages->reads[k].v[i];
     bool again = r->split[old] >= 0 && k > r->split[old];
     int *last = again ? &r->again_last[old] : &r->last[old];
-    if (*last == slot_of(k) &&
-        storage_may_replace(&r->storages->kernels.kernel[k], &storage[made], &storage[old])) {
+    if (*last == slot_of(k) && storage_may_replace(r->target, &r->storages->kernels.kernel[k],
+                                                   &storage[made], &storage[old])) {
       r->over[made] = (Copy){.storage = old, .again = again};
       --*last;
       return;

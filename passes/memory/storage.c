@@ -108,9 +108,11 @@ static bool read_pointwise(const Kernel *kernel, const Value *value) {
   return true;
 }
 
-bool storage_may_replace(const Kernel *kernel, const Storage *made, const Storage *old) {
+bool storage_may_replace(const Target *target, const Kernel *kernel, const Storage *made,
+                         const Storage *old) {
   TensorType to = made->value->type, from = old->value->type;
-  return !kernel_main(kernel) && op_info[made->value->node->op].gen == GEN_POINT && !old->output &&
+  return (!kernel_main(kernel) || target->takes_loop) &&
+         op_info[made->value->node->op].gen == GEN_POINT && !old->output &&
          old->bytes == made->bytes && dtype_info[from.dtype].bytes == dtype_info[to.dtype].bytes &&
          read_pointwise(kernel, old->value);
 }

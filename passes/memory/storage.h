@@ -5,6 +5,7 @@
 
 #include "ir/ir.h"
 #include "ir/kernel.h"
+#include "passes/target.h"
 
 /* One stored value: an input; a result with a reader outside its kernel, such as an output or a
  * view; or a result of a main op that nothing reads, which its library call writes all the same. */
@@ -34,7 +35,8 @@ Storages *storages_new(Arena *arena, Graph *graph);
 int storage_index(const Storages *storages, const Value *value);
 /* May the kernel write `made` over `old`, provided that `old` dies in it? True if it reads each
  * element of `old` only to compute the same element of its results. */
-bool storage_may_replace(const Kernel *kernel, const Storage *made, const Storage *old);
+bool storage_may_replace(const Target *target, const Kernel *kernel, const Storage *made,
+                         const Storage *old);
 int64_t round_up(int64_t bytes, int64_t align);
 
 #endif

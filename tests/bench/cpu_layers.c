@@ -136,7 +136,8 @@ static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind
   const DnnOp *list[] = {&c->dnn};
   CHECK(dnn_open(list, 1, &c->dnn_run, error, sizeof error) == 0, "%s", error);
 
-  c->own = own_plan(make_node(memory, kind, dim, &c->dnn));
+  Node *node = make_node(memory, kind, dim, &c->dnn);
+  c->own = own_plan(&(Kernel){0, 1, &node});
   c->own_run.arena = arena(at[3], c->own.workspace);
   c->own_run.threads = &amprt_threads;
   AmpRef ref[3];

@@ -177,6 +177,8 @@ static void check_stats(void) {
     float d = x[b] - k;
     s += d;
     q += d * d;
+    if (b == 0)
+      amp_stats_begin(&k, &s, &q, 1);
     count++;
     if (amp_run_ends(&at, b)) {
       amp_stats_flush(&sum, &square, &k, &s, &q, &grid, &at, 1, count);

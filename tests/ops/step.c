@@ -4,9 +4,10 @@
  *   passes    from fold-casts on no pass may change a bit of a result, lower-norm excepted, whose
  * other order of operations may cost a rounding (tests/passes/same_values.c has exact arithmetic)
  *   skipping  a step whose gradients are not finite changes the loss scale and nothing else
- *   code      two steps of the compiled program, memory plan and all, against the evaluator
+ *   code      two steps of the compiled program, memory plan and all, against the evaluator; with
+ *             the CPU's own kernels, the same bits for every number of threads
  *
- * each for f32, f16 with loss scaling, and bf16. */
+ * each for f32, f16 with loss scaling, and bf16, and for both libraries of the CPU. */
 #include "passes/pass.h"
 #include "tests/ops/program.h"
 #include "tests/ops/step_values.h"
@@ -17,7 +18,10 @@
 #include <string.h>
 
 static const DType dtypes[] = {DT_F32, DT_F16, DT_BF16};
-enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+/* One thread takes the results of a convolution tile by tile to the loop behind it; several take
+ * them all at once, where there are few tiles. */
+static const int threads[] = {1, 2, 3, 5};
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, N_THREADS = sizeof threads / sizeof *threads };
 /* Bounds on the relative L2 distance between code and evaluator. Sums are in f32, and in 16-bit
  * types some numbers are rounded differently, which changes the next layer. */
 static const double code_tolerance[DT_COUNT] = {[DT_F32] = 2e-6, [DT_F16] = 5e-3, [DT_BF16] = 2e-2};
@@ -38,13 +42,13 @@ typedef struct Step {
   Module *module;
 } Step;
 
-static void step_init(Step *s, const char *path, DType dtype) {
+static void step_init(Step *s, const char *path, DType dtype, const Target *target) {
   *s = (Step){.arena = arena_new(), .diag = {.out = stderr}};
   compile_options_default(&s->options);
   s->options.dtype = dtype;
   s->module = module_parse(s->arena, path, read_file(s->arena, path), &s->diag);
   CHECK(s->module, "%s does not parse", path);
-  s->context = (PassContext){s->module, &s->options, &target_cpu, &s->diag, arena_new()};
+  s->context = (PassContext){s->module, &s->options, target, &s->diag, arena_new()};
 }
 
 static void step_free(Step *s) {
@@ -93,28 +97,39 @@ static int check_skipping(Step *s) {
   return failed + step_compare("a skipped step", train, start, end, 0);
 }
 
+/* Two steps of one graph. */
+static EvalEnv *run_twice(Step *s, Program *program, int g, int n_threads, int *failed) {
+  EvalEnv *got = step_fill(s->arena, s->module->graph[g]);
+  *failed += program_run(program, g, n_threads, got) != 0;
+  *failed += program_run(program, g, n_threads, got) != 0;
+  return got;
+}
+
 static int check_code(Step *s, const char *resource, const char *folder, const char *name) {
   CodegenOptions options = {.compile = &s->options, .resource = resource};
-  name = arena_printf(s->arena, "step_%s_%s", name, dtype_info[s->options.dtype].name);
-  Program *program = program_begin(s->arena, s->module, &options, folder, name);
+  const char *dtype = dtype_info[s->options.dtype].name;
+  bool own = s->context.target == &target_cpu_own;
+  name = arena_printf(s->arena, "step_%s_%s%s", name, dtype, own ? "_own" : "");
+  Program *program = program_begin_with(s->arena, s->module, &options, folder, name,
+                                        own ? "own" : "onednn", "x86-64-v3");
   program_finish(program);
   int failed = 0;
   for (int g = 0; g < s->module->n_graphs; g++) {
     const Graph *graph = s->module->graph[g];
-    EvalEnv *got = step_fill(s->arena, graph);
-    failed += program_run(program, g, 2, got) != 0;
-    failed += program_run(program, g, 2, got) != 0;
-    const char *what = arena_printf(s->arena, "%s code", dtype_info[s->options.dtype].name);
-    EvalEnv *want = step_evaluate(s->arena, graph);
-    failed += step_compare(what, graph, want, got, code_tolerance[s->options.dtype]);
+    EvalEnv *got = run_twice(s, program, g, 2, &failed), *want = step_evaluate(s->arena, graph);
+    failed += step_compare(arena_printf(s->arena, "%s code", name), graph, want, got,
+                           code_tolerance[s->options.dtype]);
+    for (int t = 0; own && t < N_THREADS; t++)
+      failed += step_compare(arena_printf(s->arena, "%s with %d threads", name, threads[t]), graph,
+                             got, run_twice(s, program, g, threads[t], &failed), 0);
   }
   return failed;
 }
 
-static int check_file(const char *path, DType dtype, const char *resource, const char *folder,
-                      const char *name) {
+static int check_file(const char *path, DType dtype, const Target *target, const char *resource,
+                      const char *folder, const char *name) {
   Step s;
-  step_init(&s, path, dtype);
+  step_init(&s, path, dtype, target);
   int failed = 0;
   for (size_t i = 0; i < sizeof before / sizeof *before; i++)
     run_pass(&s, before[i]);
@@ -130,8 +145,9 @@ int main(int argc, char **argv) {
   CHECK(argc > 3, "usage: step RESOURCE_FOLDER WORK_FOLDER FILE.amp...");
   int failed = 0;
   for (int i = 3; i < argc; i++)
-    for (int d = 0; d < N_DTYPES; d++)
-      failed += check_file(argv[i], dtypes[d], argv[1], argv[2], (char[]){(char)('0' + i), 0});
+    for (int d = 0; d < 2 * N_DTYPES; d++)
+      failed += check_file(argv[i], dtypes[d / 2], d % 2 ? &target_cpu_own : &target_cpu, argv[1],
+                           argv[2], (char[]){(char)('0' + i), 0});
   printf("%d results compared, %d failures\n", step_compared, failed);
   return failed != 0;
 }

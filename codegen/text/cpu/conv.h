@@ -1,17 +1,10 @@
 /* Convolutions, their data gradients, and matrix products: [copy of a tile of an image] ->
- * [register tiles] -> [store]. Tiles are shared out to threads, and where there are few, groups of
- * channels as well. */
+ * [register tiles] -> [store] -> [loop behind]. Tiles are shared out to threads, and where there
+ * are few, groups of channels as well. */
 #ifndef AMP_CONV_H
 #define AMP_CONV_H
 
 #include "codegen/text/cpu/conv_tile.h"
-
-AMP_INLINE int64_t amp_pieces(int64_t n, int64_t each) {
-  return (n + each - 1) / each;
-}
-AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 /* One tile of the results of one image: rows x cols from (row, col) on, of the axes high and wide.
  */
@@ -23,7 +16,7 @@ typedef struct AmpConvPart {
   AmpTap *tap;
   AmpTileCopy copy; /* or where the image lies */
   AmpConvTile tile;
-  void *out;
+  void *out; /* as if all results were stored one behind the other */
 } AmpConvPart;
 
 /* How runs of results are cut, in groups of channels that are used whole and to one vector. */
@@ -38,30 +31,26 @@ AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col)
   return ((p->image * p->a->high.out + h) * p->a->wide.out + w) * p->a->k;
 }
 
-/* Lists the taps, in the order of the packed filter. With `trim` it leaves out those that read
- * padding for the result at `row` and `col`. */
+/* Lists the taps, in the order of the filter. With `trim` it leaves out those that read padding for
+ * the result at `row` and `col`. */
 AMP_FN void amp_list_taps(AmpConvPart *p, int trim, int64_t row, int64_t col) {
   const AmpConv *a = p->a;
   const int64_t down = p->high.origin - p->high_span.origin;
-  const int64_t across = p->wide.origin - p->wide_span.origin, channels = p->tile.channels;
-  const int64_t width = p->copy.flat ? channels : channels % AMP_BLOCK == 0 ? AMP_BLOCK : 0;
+  const int64_t across = p->wide.origin - p->wide_span.origin;
   p->tile.taps = 0;
-  for (int64_t r = 0; r < p->high.taps; r++)
-    for (int64_t s = 0; s < p->wide.taps; s++) {
+  for (int64_t i = 0; i < p->high.taps; i++)
+    for (int64_t j = 0; j < p->wide.taps; j++) {
+      const int64_t r = a->backward ? p->high.taps - 1 - i : i;
+      const int64_t s = a->backward ? p->wide.taps - 1 - j : j;
       const int64_t h = (p->row + row) * p->high.step + r + p->high.origin;
       const int64_t w = (p->col + col) * p->wide.step + s + p->wide.origin;
       if (trim && (h < 0 || h >= a->high.in || w < 0 || w >= a->wide.in))
         continue;
-      const int64_t x = amp_tap_at(&p->copy, 0, &p->high, r + down) +
-                        amp_tap_at(&p->copy, 1, &p->wide, s + across);
-      const int64_t filter = (p->high.filter_first + r * p->high.filter_step) * a->wide.taps +
-                             p->wide.filter_first + s * p->wide.filter_step;
-      AmpTap *last = &p->tap[p->tile.taps - 1], tap = {x, amp_packed_tap(a, filter), 1};
-      if (p->tile.taps && tap.filter == last->filter + last->run &&
-          tap.x == last->x + last->run * width)
-        last->run++;
-      else
-        p->tap[p->tile.taps++] = tap;
+      p->tap[p->tile.taps++] =
+          (AmpTap){amp_tap_at(&p->copy, 0, &p->high, r + down) +
+                       amp_tap_at(&p->copy, 1, &p->wide, s + across),
+                   (p->high.filter_first + r * p->high.filter_step) * a->wide.taps +
+                       p->wide.filter_first + s * p->wide.filter_step};
     }
 }
 
@@ -119,25 +108,11 @@ AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const floa
     }
 }
 
-/* The same groups where no tap reads anything. */
-AMP_FN void amp_conv_zero(AmpConvPart *p, int64_t first, int64_t last) {
-  const int64_t size = p->a->out.dtype == AMPRT_F32 ? 4 : 2, k = first * AMP_OUTS;
-  const int64_t n = amp_least(last * AMP_OUTS, p->a->k) - k;
-  for (int64_t i = 0; i < p->rows; i++)
-    for (int64_t j = 0; j < p->cols; j++)
-      __builtin_memset((unsigned char *)p->out + (amp_result_at(p, i, j) + k) * size, 0,
-                       (size_t)(n * size));
-}
-
 /* Groups first..last-1 of the results of one remainder. */
 AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cuts, int64_t first,
                             int64_t last, int bad) {
   const AmpConv *a = p->a;
   amp_list_taps(p, 0, 0, 0);
-  if (!p->tile.taps) {
-    amp_conv_zero(p, first, last);
-    return;
-  }
   for (int64_t g = first; g < last; g++) {
     const int64_t k = g * AMP_OUTS, left = a->k - k;
     const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
@@ -148,6 +123,13 @@ AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *
     else
       amp_conv_exact(p, amp_cut_next(cut, 0, 1), w, k, m);
   }
+}
+
+AMP_INLINE int64_t amp_pieces(int64_t n, int64_t each) {
+  return (n + each - 1) / each;
+}
+AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
+  return a < b ? a : b;
 }
 
 /* How many remainders the positions of results have, and the axis of one of them. */
@@ -187,14 +169,10 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
   const int64_t list = (amp_filter_taps(a) * (int64_t)sizeof(AmpTap) + 63) / 64 * 64;
   p->tap = (AmpTap *)(void *)lane;
-  p->out = amp_at(run, &a->out);
   if (amp_in_pairs(a) ? a->copy_pairs : a->copy) {
-    float *to = (float *)(void *)(lane + list);
-    const int64_t rows = amp_least(a->rows, high.outs - p->row);
-    const int64_t cols = amp_least(a->cols, wide.outs - p->col);
-    p->copy = amp_can_be_flat(&source, &wide)
-                  ? amp_tile_flat(to, source.c, &high, &wide, rows, cols)
-                  : amp_tile_copy(to, &high, &wide, rows, cols);
+    p->copy = amp_tile_copy((float *)(void *)(lane + list), &high, &wide,
+                            amp_least(a->rows, high.outs - p->row),
+                            amp_least(a->cols, wide.outs - p->col));
     amp_copy_tile(&source, &p->copy, &high, &wide, p->image, p->row, p->col);
   } else {
     p->copy = amp_tile_direct(&source, &high, &wide, p->image, p->row, p->col);
@@ -218,51 +196,106 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
 AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
 #ifdef __AVX512BF16__
   if (amp_in_pairs(a))
-    return (AmpCuts){amp_cut(amp_conv_pair_tiles, 2, AMP_CUT_PAIR_SUMS),
-                     amp_cut(amp_conv_thin_pair_tiles, 1, AMP_CUT_PAIR_SUMS)};
+    return (AmpCuts){amp_cut(amp_conv_pair_tiles, 2), amp_cut(amp_conv_thin_pair_tiles, 1)};
 #endif
   (void)a;
-  return (AmpCuts){amp_cut(amp_conv_tiles, 2, AMP_CUT_SUMS),
-                   amp_cut(amp_conv_thin_tiles, 1, AMP_CUT_SUMS)};
+  return (AmpCuts){amp_cut(amp_conv_tiles, 2), amp_cut(amp_conv_thin_tiles, 1)};
 }
 
 typedef struct AmpConvLoop {
   const AmpConv *a;
   AmpCuts cuts;
   AmpAxis high, wide;
-  int64_t down, across, groups; /* tiles, and groups of channels */
-  int64_t parts;                /* into which the groups of a tile are split */
-  int bad;
+  AmpTiles tiles;
+  int64_t groups;      /* of channels */
+  int64_t parts;       /* into which the groups of a tile are split */
+  int bad;             /* see amp_pack_filter */
+  int reuse;           /* each thread has one place for the results of its tiles */
+  const AmpGrid *grid; /* of the loop behind, */
+  AmpLoopFn *behind;   /* or NULL, */
+  const void *args;    /* and its args */
 } AmpConvLoop;
+
+AMP_INLINE AmpConvPart amp_conv_tile_at(const AmpConvLoop *l, int64_t tile) {
+  return (AmpConvPart){.a = l->a,
+                       .high_span = l->high,
+                       .wide_span = l->wide,
+                       .image = tile / l->tiles.across / l->tiles.down,
+                       .row = tile / l->tiles.across % l->tiles.down * l->a->rows,
+                       .col = tile % l->tiles.across * l->a->cols};
+}
+
+/* The results of a tile as a run of elements: the first, and how many. */
+AMP_FN void amp_conv_run(const AmpConv *a, const AmpConvPart *p, int64_t *first, int64_t *count) {
+  const int64_t down = a->backward ? a->high.stride : 1, across = a->backward ? a->wide.stride : 1;
+  const int64_t row = p->row * down, col = p->col * across;
+  const int64_t rows = amp_least(a->rows * down, a->high.out - row);
+  const int64_t cols = amp_least(a->cols * across, a->wide.out - col);
+  *first = ((p->image * a->high.out + row) * a->wide.out + col) * a->k;
+  *count = rows * cols * a->k;
+}
+
+/* Runs the loop behind on the results of a tile, which lie at `made` as if it held all. */
+AMP_FN void amp_conv_behind(const AmprtRun *run, const AmpConvLoop *l, int64_t tile, int64_t first,
+                            int64_t count, const void *made) {
+  for (int32_t panel = 0; panel < l->grid->panels; panel++) {
+    AmpChunk at = amp_chunk_of(l->grid, first, count, panel);
+    at.group = tile;
+    at.made = made;
+    l->behind(run, l->args, &at);
+  }
+}
 
 AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpConvLoop *l = (const AmpConvLoop *)args;
   const int64_t tile = chunk / l->parts, part = chunk % l->parts;
-  AmpConvPart p = {.a = l->a,
-                   .high_span = l->high,
-                   .wide_span = l->wide,
-                   .image = tile / l->across / l->down,
-                   .row = tile / l->across % l->down * l->a->rows,
-                   .col = tile % l->across * l->a->cols};
+  const int64_t bytes = l->a->out.dtype == AMPRT_F32 ? 4 : 2;
+  int64_t first = 0, count = 0;
+  AmpConvPart p = amp_conv_tile_at(l, tile);
+  p.out = amp_at(run, &l->a->out);
+  amp_conv_run(l->a, &p, &first, &count);
+  if (l->reuse)
+    p.out = (unsigned char *)p.out + (run->threads->number() * l->tiles.elements - first) * bytes;
   amp_conv_part(run, &p, &l->cuts, part * l->groups / l->parts, (part + 1) * l->groups / l->parts,
                 l->bad);
+  if (l->behind && l->parts == 1)
+    amp_conv_behind(run, l, tile, first, count, p.out);
 }
 
-AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
-  const AmpConv *a = (const AmpConv *)args;
+AMP_FN void amp_conv_behind_chunk(const AmprtRun *run, const void *args, int64_t tile) {
+  const AmpConvLoop *l = (const AmpConvLoop *)args;
+  const AmpConvPart p = amp_conv_tile_at(l, tile);
+  int64_t first = 0, count = 0;
+  amp_conv_run(l->a, &p, &first, &count);
+  amp_conv_behind(run, l, tile, first, count, amp_at(run, &l->a->out));
+}
+
+/* `behind`, unless it is NULL, is a loop that is cut as `grid` says and runs on each tile of the
+ * result: on each as soon as it is there, but where tiles are too few for the threads, when all
+ * are. */
+AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid,
+                          AmpLoopFn *behind, const void *args) {
   const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
+  const int64_t threads = run->threads->count();
   AmpConvLoop loop = {.a = a,
                       .cuts = amp_conv_cuts(a),
                       .high = amp_axis_span(&a->high, a->backward),
                       .wide = amp_axis_span(&a->wide, a->backward),
+                      .tiles = amp_tiles(a),
                       .groups = amp_pieces(a->k, AMP_OUTS),
-                      .bad = amp_pack_filter(run, a, leaves)};
-  loop.down = amp_pieces(loop.high.outs, a->rows);
-  loop.across = amp_pieces(loop.wide.outs, a->cols);
-  const int64_t tiles = a->n * loop.down * loop.across;
-  const int64_t want = amp_pieces(4 * (int64_t)run->threads->count(), tiles);
-  loop.parts = amp_least(want, loop.groups);
-  amp_parallel(run, tiles * loop.parts, amp_conv_chunk, &loop);
+                      .bad = amp_pack_filter(run, a, leaves),
+                      .grid = grid,
+                      .behind = behind,
+                      .args = args};
+  loop.parts = amp_least(amp_pieces(4 * threads, loop.tiles.all), loop.groups);
+  loop.reuse = a->passing && loop.parts == 1 && threads <= loop.tiles.all;
+  amp_parallel(run, loop.tiles.all * loop.parts, amp_conv_chunk, &loop);
+  if (behind && loop.parts > 1)
+    amp_parallel(run, loop.tiles.all, amp_conv_behind_chunk, &loop);
+}
+
+AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
+  amp_conv_with(run, (const AmpConv *)args, NULL, NULL, NULL);
 }
 
 #endif

@@ -81,7 +81,26 @@ typedef struct AmpConv {
   int64_t lane_bytes; /* which are so many */
   int32_t backward;
   int32_t copy, copy_pairs; /* or the image is read where it lies; of bf16 in pairs */
+  int32_t passing; /* the results are for the loop behind alone (see amp_conv_with), which may take
+                      them from any part of `out` */
 } AmpConv;
+
+/* The tiles that the results of a convolution are cut into. Where a loop follows, each is a run of
+ * neighbouring elements of the result. */
+typedef struct AmpTiles {
+  int64_t down, across; /* of an image */
+  int64_t all;
+  int64_t elements; /* of the largest */
+} AmpTiles;
+
+static inline AmpTiles amp_tiles(const AmpConv *a) {
+  const int64_t high = amp_axis_span(&a->high, a->backward).outs;
+  const int64_t wide = amp_axis_span(&a->wide, a->backward).outs;
+  AmpTiles t = {(high + a->rows - 1) / a->rows, (wide + a->cols - 1) / a->cols, 0, 0};
+  t.all = a->n * t.down * t.across;
+  t.elements = a->rows * a->cols * a->k * (a->backward ? a->high.stride * a->wide.stride : 1);
+  return t;
+}
 
 /* The filter's gradient, from x and dy. Its sum over all results is cut into tiles of at most rows
  * x cols results of `images` images. */

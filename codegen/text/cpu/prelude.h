@@ -34,32 +34,68 @@ AMP_INLINE int amp_go(const AmprtRun *run, const AmpRef *ref) {
 
 /* ---- iteration spaces ---- */
 
+/* Some elements that a thread goes over, in blocks. */
 typedef struct AmpChunk {
-  int64_t group, first, last; /* blocks first..last-1 */
-  int32_t column, width;      /* of its panel: the first channel, and how many elements */
+  int64_t group;         /* which sums per channel it leaves */
+  int64_t start, end;    /* elements start..end-1, */
+  int64_t blocks;        /* which are so many blocks */
+  int32_t column, width; /* of its panel: the first channel, and how many elements */
+  int32_t ends_short;    /* the last block has fewer elements than the others */
+  const void *made;      /* behind a convolution: the results, as if all lay there */
 } AmpChunk;
 
-AMP_INLINE AmpChunk amp_chunk(const AmpGrid *grid, int64_t chunk) {
-  AmpChunk at;
-  at.group = chunk / grid->panels;
-  at.first = at.group * grid->blocks / grid->groups;
-  at.last = (at.group + 1) * grid->blocks / grid->groups;
-  at.column = (int32_t)(chunk % grid->panels) * grid->width;
+/* One panel of `count` elements from `start` on, where a block begins. */
+AMP_INLINE AmpChunk amp_chunk_of(const AmpGrid *grid, int64_t start, int64_t count, int32_t panel) {
+  AmpChunk at = {.start = start,
+                 .end = start + count,
+                 .blocks = (count + grid->stride - 1) / grid->stride,
+                 .column = panel * grid->width,
+                 .ends_short = count % grid->stride != 0};
   at.width = grid->stride - at.column < grid->width ? grid->stride - at.column : grid->width;
   return at;
 }
 
+AMP_INLINE AmpChunk amp_chunk(const AmpGrid *grid, int64_t chunk) {
+  const int64_t group = chunk / grid->panels;
+  const int64_t first = group * grid->blocks / grid->groups * grid->stride;
+  const int64_t last = (group + 1) * grid->blocks / grid->groups * grid->stride;
+  AmpChunk at = amp_chunk_of(grid, first, (last < grid->total ? last : grid->total) - first,
+                             (int32_t)(chunk % grid->panels));
+  at.group = group;
+  return at;
+}
+
 /* How many elements the block at `start` has: the last block may be shorter. */
-AMP_INLINE int amp_block(const AmpGrid *grid, const AmpChunk *at, int64_t start) {
-  int64_t left = grid->total - start;
+AMP_INLINE int amp_block(const AmpChunk *at, int64_t start) {
+  int64_t left = at->end - start;
   return left < at->width ? (int)left : at->width;
 }
 
-/* Does a run end with block b? After a run its sums in float are added to the sums in double. The
- * first and the last block of a chunk are runs of their own: the first gives the shift that is
- * subtracted before squares are taken, and the last may be shorter. */
+/* Does a run end with block b? After a run its sums in float are added to the sums in double. A
+ * last block that is shorter is a run of its own, as its places hold fewer elements. */
 AMP_INLINE int amp_run_ends(const AmpChunk *at, int64_t b) {
-  return (b - at->first) % AMP_RUN == 0 || b + 2 >= at->last;
+  return b % AMP_RUN == AMP_RUN - 1 || b + 1 == at->blocks ||
+         (b + 2 == at->blocks && at->ends_short);
+}
+
+/* A loop goes over chunks of its space in any order, and behind a convolution over its tiles. */
+typedef void AmpLoopFn(const AmprtRun *run, const void *args, const AmpChunk *at);
+
+typedef struct AmpLoop {
+  const AmpGrid *grid;
+  AmpLoopFn *on;
+  const void *args;
+} AmpLoop;
+
+AMP_FN void amp_loop_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpLoop *loop = (const AmpLoop *)args;
+  const AmpChunk at = amp_chunk(loop->grid, chunk);
+  loop->on(run, loop->args, &at);
+}
+
+AMP_FN void amp_loop(const AmprtRun *run, const AmpGrid *grid, AmpLoopFn *on, const void *args) {
+  const AmpLoop loop = {grid, on, args};
+  amp_parallel(run, grid->groups * grid->panels, amp_loop_chunk, &loop);
 }
 
 /* ---- blocks of 16-bit floats ---- */
@@ -262,11 +298,21 @@ AMP_FN void amp_sum_flush(double *restrict sum, float *restrict s, const AmpGrid
   }
 }
 
+/* Behind the first block of a chunk, of which s and q are x and x*x: takes its x, where finite, for
+ * the k that is subtracted from then on, so that q does not lose digits where the mean is large. */
+AMP_FN void amp_stats_begin(float *restrict k, float *restrict s, float *restrict q, int n) {
+  AMP_SIMD
+  for (int i = 0; i < n; i++) {
+    const int finite = s[i] - s[i] == 0;
+    k[i] = finite ? s[i] : 0;
+    s[i] = finite ? 0 : s[i];
+    q[i] = finite ? 0 : q[i];
+  }
+}
+
 /* s and q are the sums of d = x - k and of d*d over the `count` blocks of a run; adds the sums of x
- * and of x*x that follow from them to those of the channels. The first run of a chunk has one block
- * and k = 0. Its x, if finite, becomes the k of the runs after it, so that q does not lose digits
- * where the mean is large. */
-AMP_FN void amp_stats_flush(double *restrict sum, double *restrict square, float *restrict k,
+ * and of x*x that follow from them to those of the channels. */
+AMP_FN void amp_stats_flush(double *restrict sum, double *restrict square, const float *restrict k,
                             float *restrict s, float *restrict q, const AmpGrid *grid,
                             const AmpChunk *at, int n, int64_t count) {
   for (int i = 0; i < n;) {
@@ -275,16 +321,11 @@ AMP_FN void amp_stats_flush(double *restrict sum, double *restrict square, float
     AMP_SIMD
     for (int j = 0; j < run; j++) {
       double shift = (double)k[i + j], d = (double)s[i + j], m = (double)count;
-      double dd = count == 1 ? d * d : (double)q[i + j];
       sum[c0 + j] += d + m * shift;
-      square[c0 + j] += dd + 2 * shift * d + m * shift * shift;
+      square[c0 + j] += (double)q[i + j] + 2 * shift * d + m * shift * shift;
+      s[i + j] = q[i + j] = 0;
     }
     i += run;
-  }
-  for (int i = 0; i < n; i++) {
-    float x = s[i] - s[i] == 0 ? s[i] : 0;
-    k[i] = count == 1 && k[i] == 0 ? x : k[i];
-    s[i] = q[i] = 0;
   }
 }
 

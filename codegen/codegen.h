@@ -16,6 +16,8 @@ typedef struct CodegenOptions {
   const char *resource;   /* folder of libamprt.a, amprt.h, ...; NULL: beside the running ampcc */
   const char *cc;         /* C compiler; NULL: $CC, else cc */
   const char *save_temps; /* keep generated files, named after this prefix; or NULL */
+  const char *cache;      /* folder of objects that were compiled before; or NULL */
+  int64_t cache_bytes;    /* that the folder may take */
   bool verbose;           /* print the commands run */
   bool time_report;       /* add emit, cc and ld to the time report */
   bool object;            /* one object file instead of a program */
@@ -51,7 +53,7 @@ typedef struct ProgramPart {
  * usual one). With `ptx` the part also serves newer GPUs. NULL with one line in *error where there
  * is no CUDA. codegen/cuda/backend.c or, without CUDA, missing.c */
 typedef struct CudaOptions {
-  const char *cuda_path, *cache_dir;
+  const char *cuda_path, *cache; /* folders; the latter may be NULL */
   bool ptx;
   const struct Tuning *tuning; /* codegen/cuda/toolkit/tuning.h: --tuning-db; NULL: none */
   bool require_tuned;          /* a plan that it has no choice of is an error */

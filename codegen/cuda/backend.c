@@ -2,7 +2,6 @@
 #include "codegen/backend.h"
 
 #include "codegen/cuda/emit_cuda.h"
-#include "codegen/cuda/toolkit/cache.h"
 #include "codegen/cuda/toolkit/cubin.h"
 #include "ir/base/exit.h"
 
@@ -186,7 +185,7 @@ const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOption
   CudaTarget *cuda = arena_new_of(arena, CudaTarget);
   *cuda = (CudaTarget){.arena = arena,
                        .device = device,
-                       .cache = cache_folder(arena, options->cache_dir),
+                       .cache = options->cache,
                        .toolkit = toolkit_find(arena, options->cuda_path, text),
                        .with_ptx = options->ptx,
                        .tuning = options->tuning ? options->tuning : &no_tuning,

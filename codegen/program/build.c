@@ -4,6 +4,7 @@
 #include "codegen/program/build.h"
 
 #include "codegen/backend.h"
+#include "codegen/program/objects.h"
 #include "ir/base/exit.h"
 #include "ir/base/list.h"
 #include "ir/base/output.h"
@@ -15,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ARGS = 96 };
+enum { MAX_ARGS = 96, PATH_BYTES = 4096 };
 
 typedef struct PartBuild {
   const ProgramPart *part;
@@ -34,6 +35,7 @@ typedef struct Build {
   const CodegenOptions *options;
   const char *folder;   /* temporary */
   const char *resource; /* folder of the runtime's libraries and headers */
+  const char *here;     /* the current folder, or "" */
   Output output;
   const char *program; /* the path that the linker writes to */
   PartBuild *part;
@@ -169,6 +171,25 @@ static Command unit_command(Build *b, PartBuild *p, int u) {
   return object_command(b, list, p->unit[u].name, &p->object[u], p->text);
 }
 
+/* Runs the compiler of a command up to its preprocessor. */
+static Object object_probe(Build *b, Command *compile, const char *name) {
+  ArgList *list = arena_new_of(b->arena, ArgList), words = {0};
+  const char *text = scratch_file(b, arena_printf(b->arena, "%s.i", name));
+  for (const char *const *arg = compile->argv; *arg; arg++)
+    if (strcmp(*arg, "-c") == 0)
+      args(list, "-E", "-P", "-v");
+    else
+      args(list, *arg == compile->makes ? text : *arg);
+  args_compiler(b, &words);
+  return (Object){
+      .compile = compile,
+      .n_words = words.n,
+      .probe = {.argv = list->arg,
+                .makes = text,
+                .log = scratch_file(b, arena_printf(b->arena, "%s.i.log", name))},
+  };
+}
+
 static bool make_image(void *user) {
   const PartBuild *p = user;
   return p->part->backend->compile_kernels(p->part->backend, p->kernels, p->code, p->image);
@@ -186,12 +207,15 @@ static Command image_command(Build *b, PartBuild *p) {
   return command;
 }
 
-/* Compiles everything at once. What takes longest, the kernels, is started first. */
+/* Compiles everything at once that the cache does not have. What takes longest, the kernels, is
+ * started first; they have entries of their own in the cache. */
 static bool compile(Build *b) {
   size_t most = (size_t)b->n_parts * (MAX_UNITS + 1);
   Command *command = arena_alloc(b->arena, most * sizeof *command);
   PartBuild **owner = arena_alloc(b->arena, most * sizeof *owner);
-  int n = 0;
+  Object *object = arena_alloc(b->arena, most * sizeof *object);
+  const char *cache = b->options->cache, *paths[] = {b->folder, b->resource, b->here, NULL};
+  int n = 0, n_objects = 0;
   for (int i = 0; i < b->n_parts; i++)
     if (b->part[i].kernels) {
       owner[n] = &b->part[i];
@@ -200,9 +224,15 @@ static bool compile(Build *b) {
   for (int i = 0; i < b->n_parts; i++)
     for (int u = 0; u < b->part[i].n_units; u++) {
       owner[n] = &b->part[i];
-      command[n++] = unit_command(b, &b->part[i], u);
+      command[n] = unit_command(b, &b->part[i], u);
+      object[n_objects++] = object_probe(b, &command[n], b->part[i].unit[u].name);
+      n++;
     }
+  if (cache)
+    objects_find(b->arena, cache, object, n_objects, paths, b->options->verbose);
   bool good = commands_run(command, n, "compiling the generated C", b->options->verbose);
+  if (good && cache)
+    objects_keep(b->arena, cache, object, n_objects, b->options->cache_bytes);
   for (int i = 0; i < n; i++)
     if (owner[i]->part->figures)
       owner[i]->part->figures->seconds += command[i].seconds;
@@ -295,6 +325,8 @@ static bool build(Build *b, const ProgramPart *part) {
     if (!p->n_units)
       return false;
   }
+  b->here = getcwd(arena_alloc(b->arena, PATH_BYTES), PATH_BYTES);
+  b->here = b->here ? b->here : "";
   b->folder = scratch_folder(b->arena, "ampcc");
   if (!b->folder || !output_open(b->arena, b->options->output, &b->output))
     return false;

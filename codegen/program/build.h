@@ -16,13 +16,13 @@ const char *resource_find(Arena *arena, const char *wanted);
 
 /* spawn.c: a new folder PREFIX-XXXXXX under $TMPDIR, else /tmp. NULL after one line on stderr. */
 const char *scratch_folder(Arena *arena, const char *prefix);
-/* spawn.c: commands without a shell. Arguments end in NULL. */
+/* spawn.c: commands without a shell. */
 typedef struct Command {
-  const char *const *argv;
-  const char *log;   /* file for what it prints */
-  const char *makes; /* file that it must write, or it failed; or NULL */
-  int pid;           /* 0: not running */
-  double seconds;    /* of processor time that it took */
+  const char *const *argv; /* ends in NULL; NULL: nothing is left to do */
+  const char *log;         /* file for what it prints */
+  const char *makes;       /* file that it must write, or it failed; or NULL */
+  int pid;                 /* 0: not running */
+  double seconds;          /* of processor time, to which its own are added */
   /* Run first in the new process; the command follows if it returns true, else what it printed is
    * passed on. NULL: nothing. */
   bool (*before)(void *user);
@@ -30,7 +30,8 @@ typedef struct Command {
 } Command;
 
 /* Runs all, some at a time, and waits for all. False after one line on stderr for the first that
- * failed: `what` and the first line of its log that says `error`. */
+ * failed: `what` and the first line of its log that says `error`. If `what` is NULL, without a
+ * line. */
 bool commands_run(Command *command, int n, const char *what, bool verbose);
 /* While a build is under way SIGINT, SIGTERM and SIGHUP end all of its commands; spawn_end, when
  * everything temporary is gone, sends again the one that came. */

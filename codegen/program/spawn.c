@@ -135,7 +135,7 @@ static bool finish(Command *command, const char *what, bool quiet) {
   while (wait4(command->pid, &status, 0, &used) < 0 && errno == EINTR)
     ;
   command->pid = 0;
-  command->seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+  command->seconds += seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
   bool succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   struct stat made;
   bool wrote = !command->makes || (stat(command->makes, &made) == 0 && made.st_size > 0);
@@ -176,8 +176,8 @@ bool commands_run(Command *command, int n, const char *what, bool verbose) {
   /* Command i is started when command i - most has ended. */
   for (int i = 0; i < n + most; i++) {
     if (i >= most && command[i - most].pid)
-      good &= finish(&command[i - most], what, !good);
-    if (i >= n || !good || caught)
+      good &= finish(&command[i - most], what, !good || !what);
+    if (i >= n || !good || caught || !command[i].argv)
       continue;
     if (verbose) {
       fputs("ampcc:", stderr);
@@ -188,7 +188,7 @@ bool commands_run(Command *command, int n, const char *what, bool verbose) {
     int error = command[i].before ? start_after(&command[i]) : start_plain(&command[i]);
     if (caught && command[i].pid > 0) /* the signal came before the handler could know the pid */
       kill(-command[i].pid, SIGTERM);
-    if (error)
+    if (error && what)
       text_say("ampcc: %s: cannot run `%s`: %s; install gcc or name a compiler with --cc\n", what,
                command[i].argv[0], strerror(error));
     good &= error == 0;

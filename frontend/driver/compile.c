@@ -77,6 +77,8 @@ CodegenOptions compile_codegen(const Options *options) {
                           .save_temps = temps && !*temps ? options->output : temps,
                           .verbose = options->text[OPT_verbose] != NULL,
                           .time_report = options->text[OPT_time_report] != NULL,
+                          .cache = options->cache,
+                          .cache_bytes = options->cache_bytes,
                           .object = options->emit == EMIT_OBJ,
                           .is_static = options->text[OPT_static] != NULL,
                           .given = options->given,

@@ -1,5 +1,6 @@
 /* What the values of options mean, and which options contradict each other. */
 #include "codegen/codegen.h"
+#include "codegen/program/cache.h"
 #include "frontend/driver/coupling.h"
 #include "frontend/driver/options.h"
 #include "frontend/driver/tf_version.h"
@@ -95,6 +96,12 @@ static bool read_distributed(Options *options) {
   if (off && options->compile.sync_batch_norm)
     text_say("ampcc: --sync-batch-norm is of the step that --distributed=off leaves out\n");
   return !off || !options->compile.sync_batch_norm;
+}
+
+static bool read_cache(Arena *arena, Options *options) {
+  options->cache = cache_folder(arena, options->text[OPT_cache_dir]);
+  options->cache_bytes = (int64_t)1 << 30;
+  return read_bytes(options, OPT_cache_size, &options->cache_bytes);
 }
 
 static bool read_levels(Options *options) {
@@ -280,10 +287,10 @@ bool options_interpret(Arena *arena, Options *options) {
   return read_dtype(options) && read_tf32(options) && coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
          read_bytes(options, OPT_max_memory, &options->compile.max_memory) &&
-         read_bytes(options, OPT_bucket, &options->compile.bucket_bytes) && read_levels(options) &&
-         read_distributed(options) && read_cpu(arena, options) && read_output(options) &&
-         read_targets(arena, options) && read_certify(options) && check_targets(options) &&
-         check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&
-         check_passes(options, OPT_print_before) && check_passes(options, OPT_print_after) &&
-         read_compat(options);
+         read_bytes(options, OPT_bucket, &options->compile.bucket_bytes) &&
+         read_cache(arena, options) && read_levels(options) && read_distributed(options) &&
+         read_cpu(arena, options) && read_output(options) && read_targets(arena, options) &&
+         read_certify(options) && check_targets(options) && check_passes(options, OPT_passes) &&
+         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
+         check_passes(options, OPT_print_after) && read_compat(options);
 }

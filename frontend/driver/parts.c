@@ -42,7 +42,7 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
     const char *error = NULL;
     const Device *device = options->targets.device[i];
     CudaOptions cuda = {.cuda_path = options->text[OPT_cuda_path],
-                        .cache_dir = options->text[OPT_cache_dir],
+                        .cache = options->cache,
                         .ptx = i == 0, /* the newest target also serves all GPUs that are newer */
                         .tuning = tuning,
                         .require_tuned = options->text[OPT_require_tuned] != NULL};

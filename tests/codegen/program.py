@@ -73,8 +73,8 @@ def deterministic(folder):
     """Two compiles give the same bytes, wherever the program is written."""
     path = model(folder)
     (folder / "deep").mkdir()
-    program(path, folder / "one")
-    program("../model.amp", "two", cwd=folder / "deep", TMPDIR=str(folder))
+    program(path, folder / "one", "--cache-dir=")
+    program("../model.amp", "two", "--cache-dir=", cwd=folder / "deep", TMPDIR=str(folder))
     one, two = ((folder / p).read_bytes() for p in ("one", "deep/two"))
     if b"__asan_" in one:  # the sanitizer puts paths into the executable, so compare the generated text instead
         one, two = (c_text(path, f).read_bytes() for f in (folder, folder / "deep"))

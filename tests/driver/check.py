@@ -12,7 +12,7 @@ from commands import AMPCC, ZOO, expect, failed, fails, run
 
 def usage():
     fails(2, "no model given")
-    fails(2, "unknown option `--bach-size=3`; did you mean `--batch-size`?", "--bach-size=3", "mlp.pb")
+    fails(2, "unknown option `--bach-size=3`; did you mean `--batch-size`", "--bach-size=3", "mlp.pb")
     fails(2, "unknown option `--zzzzzzzzzz`; see --help", "--zzzzzzzzzz")
     fails(2, "unknown option `-x`", "-x", "mlp.pb")
     fails(2, "--fuse-level takes 1|2, not `3`", "mlp.pb", "--fuse-level=3")

@@ -1,6 +1,6 @@
 #include "codegen/cuda/toolkit/nvrtc.h"
 
-#include "codegen/cuda/toolkit/cache.h"
+#include "codegen/program/cache.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +16,8 @@ typedef struct Sizes {
   uint64_t cubin, ptx;
 } Sizes;
 
-static CacheKey key_of(Arena *arena, const Toolkit *toolkit, const char *text, int capability) {
-  CacheKey key = cache_key_begin(arena, "nvrtc");
+static CacheKey key_of(const Toolkit *toolkit, const char *text, int capability) {
+  CacheKey key = cache_key_begin("nvrtc");
   cache_key_int(&key, toolkit->nvrtc_version);
   cache_key_int(&key, capability);
   for (int i = 0; i < N_OPTIONS; i++)
@@ -99,7 +99,7 @@ bool nvrtc_compile(Toolkit *toolkit, const char *cache, Arena *arena, const char
                    int capability, NvrtcCode *out, char error[TOOLKIT_ERROR]) {
   if (!toolkit_nvrtc(toolkit, error))
     return false;
-  CacheKey key = key_of(arena, toolkit, text, capability);
+  CacheKey key = key_of(toolkit, text, capability);
   char *data;
   size_t size;
   if (cache_get(cache, &key, arena, &data, &size) && split(data, size, out))

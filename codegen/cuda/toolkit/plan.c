@@ -1,6 +1,6 @@
 #include "codegen/cuda/toolkit/plan.h"
 
-#include "codegen/cuda/toolkit/cache.h"
+#include "codegen/program/cache.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,7 +90,7 @@ int plan_newest(const ConvOp *op, const Device *device) {
 
 static CacheKey cache_key_of(const Toolkit *toolkit, const char *key, const Device *device,
                              Arena *arena, int most) {
-  CacheKey name = cache_key_begin(arena, "plan");
+  CacheKey name = cache_key_begin("plan");
   cache_key_int(&name, toolkit->cudnn_version);
   cache_key_text(&name, device_json(arena, device));
   cache_key_text(&name, key);

@@ -1,7 +1,7 @@
 /* Tests plans for every GPU of the table, made here without a GPU: they exist, compute what was
  * asked for, are the same when made twice, and cuDNN reads them back. */
-#include "codegen/cuda/toolkit/cache.h"
 #include "codegen/cuda/toolkit/plan.h"
+#include "codegen/program/cache.h"
 #include "tests/cuda/toolkit/check.h"
 #include "tests/cuda/toolkit/is_planned.h"
 #include "tests/cuda/toolkit/plan_load.h"

@@ -1,17 +1,26 @@
 /* The cache: entries that come back, entries of other keys, and every way to damage one. */
-#include "codegen/cuda/toolkit/cache.h"
-
-#include "tests/cuda/toolkit/check.h"
+#include "codegen/program/cache.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+/* clang-format off: cmocka.h needs the others before it */
+#include <cmocka.h>
+/* clang-format on */
 
 static Arena *arena;
 static char folder[64];
 
 static CacheKey key_of(const char *a, const char *b) {
-  CacheKey key = cache_key_begin(arena, "test");
+  CacheKey key = cache_key_begin("test");
   cache_key_text(&key, a);
   cache_key_text(&key, b);
   return key;
@@ -141,10 +150,106 @@ static void no_folder_is_no_cache(void **state) {
   assert_null(cache_folder(arena, NULL));
 }
 
+static bool is_there(const char *name) {
+  return access(arena_printf(arena, "%s/%s", folder, name), F_OK) == 0;
+}
+
+static void make_file(const char *name, time_t age) {
+  const char *path = arena_printf(arena, "%s/%s", folder, name);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fclose(file);
+  struct timespec then[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
+  assert_int_equal(utimensat(AT_FDCWD, path, then, 0), 0);
+}
+
+/* Puts in an entry of 1,000 bytes that was used so many seconds ago. Returns its name. */
+static const char *put_aged(const char *name, time_t seconds) {
+  char data[1000] = "";
+  CacheKey key = key_of("aged", name);
+  empty_folder();
+  cache_put(folder, &key, data, sizeof data);
+  const char *path = only_file(), *file = strrchr(path, '/') + 1;
+  assert_int_equal(rename(path, arena_printf(arena, "%s/../%s", folder, file)), 0);
+  make_file(arena_printf(arena, "../%s.time", file), seconds);
+  return file;
+}
+
+/* What is used becomes young; the oldest goes first, and not more than must; files of others and
+ * what another ampcc is writing stay. */
+static void the_oldest_is_deleted(void **state) {
+  (void)state;
+  static const char *const names[] = {"0", "1", "2", "3"};
+  const char *file[4];
+  for (int i = 0; i < 4; i++)
+    file[i] = put_aged(names[i], 100000 - 10000 * i);
+  empty_folder();
+  for (int i = 0; i < 4; i++) {
+    const char *at = arena_printf(arena, "%s/%s", folder, file[i]);
+    const char *times = arena_printf(arena, "%s/../%s.time", folder, file[i]);
+    assert_int_equal(rename(arena_printf(arena, "%s/../%s", folder, file[i]), at), 0);
+    struct stat st;
+    assert_int_equal(stat(times, &st), 0);
+    assert_int_equal(utimensat(AT_FDCWD, at, (struct timespec[]){st.st_mtim, st.st_mtim}, 0), 0);
+    unlink(times);
+  }
+  make_file("new.young", 10);
+  make_file("new.killed", 100000);
+  make_file("notes of mine", 200000);
+  CacheKey oldest = key_of("aged", "0");
+  assert_true(holds_anything(&oldest));
+  cache_trim(folder, 1 << 20);
+  assert_true(is_there(file[1]) && is_there("new.young") && is_there("notes of mine"));
+  assert_false(is_there("new.killed"));
+  cache_trim(folder, 3600); /* four entries are larger, three are smaller even by a tenth */
+  assert_true(is_there(file[0]) && is_there(file[2]) && is_there(file[3]));
+  assert_false(is_there(file[1]));
+  cache_trim(folder, 1300);
+  assert_true(is_there(file[0]) && is_there("notes of mine"));
+  assert_false(is_there(file[2]) || is_there(file[3]));
+}
+
+/* Writers and readers of one entry, each in a process: who reads finds a whole entry or none. */
+static void several_share_a_folder(void **state) {
+  (void)state;
+  enum { WRITERS = 4, TURNS = 200, BYTES = 50000 };
+  CacheKey key = key_of("shared", "");
+  empty_folder();
+  for (int w = 0; w < WRITERS; w++)
+    if (fork() == 0) {
+      char *data = malloc(BYTES);
+      memset(data, 'a' + w, BYTES);
+      for (int i = 0; i < TURNS; i++) {
+        cache_put(folder, &key, data, BYTES);
+        cache_trim(folder, i % 8 ? 1 << 20 : 0);
+      }
+      _exit(0);
+    }
+  int found = 0, wrong = 0, ended = 0, status, bad = 0;
+  while (ended < WRITERS) {
+    char *data;
+    size_t size;
+    Arena *scratch = arena_new();
+    if (cache_get(folder, &key, scratch, &data, &size)) {
+      found++;
+      wrong += size != BYTES || data[0] < 'a' || data[0] >= 'a' + WRITERS ||
+               memcmp(data, data + 1, BYTES - 1) != 0;
+    }
+    arena_free(scratch);
+    while (waitpid(-1, &status, WNOHANG) > 0) {
+      ended++;
+      bad += status != 0;
+    }
+  }
+  assert_int_equal(wrong + bad, 0);
+  assert_true(found > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gives_back_what_it_got), cmocka_unit_test(a_damaged_entry_is_none),
-      cmocka_unit_test(an_entry_of_another_key_is_none), cmocka_unit_test(no_folder_is_no_cache)};
+      cmocka_unit_test(gives_back_what_it_got),          cmocka_unit_test(a_damaged_entry_is_none),
+      cmocka_unit_test(an_entry_of_another_key_is_none), cmocka_unit_test(the_oldest_is_deleted),
+      cmocka_unit_test(several_share_a_folder),          cmocka_unit_test(no_folder_is_no_cache)};
   char top[] = "cache.XXXXXX";
   if (!mkdtemp(top))
     return 3;

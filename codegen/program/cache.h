@@ -1,0 +1,39 @@
+/* Results that took long to compute, kept in a folder of the user for later compiles. Each entry is
+ * a file named by the hash of its key, that is of everything that determines the result. It holds
+ * the hash of the result and the result. A file that is damaged, cut short or of another key counts
+ * as missing, and is replaced. A file in the folder is never changed: new ones are renamed into
+ * place whole, so that several ampcc may share the folder, and it may be deleted at any time. */
+#ifndef AMPCC_CODEGEN_PROGRAM_CACHE_H
+#define AMPCC_CODEGEN_PROGRAM_CACHE_H
+
+#include "ir/base/arena.h"
+#include "ir/base/sha256.h"
+
+#include <stdbool.h>
+
+/* The folder that --cache-dir=WANTED names. NULL stands for the default, $XDG_CACHE_HOME/ampcc or
+ * ~/.cache/ampcc, and "" for no cache. Returns NULL for no cache, also if there is no home
+ * folder. */
+const char *cache_folder(Arena *arena, const char *wanted);
+
+typedef struct CacheKey {
+  Sha256 sha;
+} CacheKey;
+
+/* A key is a list of parts; their order and lengths count. */
+CacheKey cache_key_begin(const char *kind);
+void cache_key_add(CacheKey *key, const void *part, size_t size);
+void cache_key_text(CacheKey *key, const char *part);
+void cache_key_int(CacheKey *key, long long part);
+
+/* A NULL folder holds nothing. The data lies in the arena, with a NUL behind it. */
+bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size);
+/* A failure is silent: the next compile does the work again. */
+void cache_put(const char *folder, const CacheKey *key, const void *data, size_t size);
+
+/* Deletes the entries that were not used for the longest time, until those that are left take at
+ * most `most` bytes, and what an ampcc that was killed has left half written. No other file is
+ * touched. */
+void cache_trim(const char *folder, int64_t most);
+
+#endif

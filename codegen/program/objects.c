@@ -1,0 +1,123 @@
+#define _GNU_SOURCE /* st_mtim */
+#include "codegen/program/objects.h"
+
+#include "ir/base/list.h"
+#include "ir/base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool read_file(Arena *arena, const char *path, char **bytes, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  struct stat st;
+  bool good = file && stat(path, &st) == 0;
+  if (good) {
+    *size = (size_t)st.st_size;
+    *bytes = arena_alloc(arena, *size + 1);
+    good = fread(*bytes, 1, *size, file) == *size;
+    (*bytes)[*size] = '\0';
+  }
+  if (file)
+    fclose(file);
+  return good;
+}
+
+static bool write_file(const char *path, const char *bytes, size_t size) {
+  FILE *file = fopen(path, "wb");
+  bool good = file && fwrite(bytes, 1, size, file) == size;
+  if (file)
+    good = fclose(file) == 0 && good;
+  return good;
+}
+
+/* Removes from the text all places of `path`. */
+static void leave_out(char *text, const char *path) {
+  size_t n = strlen(path);
+  char *to = text, *found;
+  while (n > 1 && (found = strstr(text, path)) != NULL) {
+    memmove(to, text, (size_t)(found - text));
+    to += found - text;
+    text = found + n;
+  }
+  memmove(to, text, strlen(text) + 1);
+}
+
+static void key_words(CacheKey *key, char *text, const char *const *paths) {
+  for (int i = 0; paths[i]; i++)
+    leave_out(text, paths[i]);
+  cache_key_text(key, text);
+}
+
+/* Size and time of a program that is looked for as the shell does. */
+static void key_program(Arena *arena, CacheKey *key, const char *name) {
+  const char *list = strchr(name, '/') ? "" : getenv("PATH");
+  struct stat st = {0};
+  const char *folder, *path = name;
+  while (list && (folder = list_word(arena, &list, ':')) != NULL) {
+    path = arena_printf(arena, "%s/%s", folder, name);
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & S_IXUSR)
+      break;
+  }
+  if (stat(path, &st) != 0)
+    st = (struct stat){0};
+  cache_key_int(key, st.st_size);
+  cache_key_int(key, st.st_mtim.tv_sec);
+  cache_key_int(key, st.st_mtim.tv_nsec);
+}
+
+static bool find_key(Arena *arena, Object *object, const char *const *paths) {
+  char *text, *said;
+  size_t size, length;
+  if (!read_file(arena, object->probe.makes, &text, &size) ||
+      !read_file(arena, object->probe.log, &said, &length))
+    return false;
+  object->key = cache_key_begin("object");
+  cache_key_add(&object->key, text, size);
+  key_words(&object->key, said, paths);
+  for (const char *const *arg = object->compile->argv; *arg; arg++)
+    key_words(&object->key, arena_strdup(arena, *arg, strlen(*arg)), paths);
+  for (int i = 0; i < object->n_words; i++)
+    key_program(arena, &object->key, object->compile->argv[i]);
+  key_program(arena, &object->key, "as");
+  return true;
+}
+
+void objects_find(Arena *arena, const char *cache, Object *object, int n, const char *const *paths,
+                  bool verbose) {
+  Command *probe = arena_alloc(arena, (size_t)n * sizeof *probe);
+  for (int i = 0; i < n; i++)
+    probe[i] = object[i].probe;
+  /* A compiler that cannot do this will say why when it compiles. */
+  if (!commands_run(probe, n, NULL, false))
+    return;
+  for (int i = 0; i < n; i++) {
+    Command *compile = object[i].compile;
+    char *bytes;
+    size_t size;
+    compile->seconds = probe[i].seconds;
+    object[i].is_known = find_key(arena, &object[i], paths);
+    if (!object[i].is_known || !cache_get(cache, &object[i].key, arena, &bytes, &size) ||
+        !write_file(compile->makes, bytes, size))
+      continue;
+    compile->argv = NULL;
+    if (verbose)
+      text_say("ampcc: from the cache: %s\n", compile->makes);
+  }
+}
+
+void objects_keep(Arena *arena, const char *cache, const Object *object, int n, int64_t most) {
+  bool kept = false;
+  for (int i = 0; i < n; i++) {
+    char *bytes;
+    size_t size;
+    if (!object[i].is_known || !object[i].compile->argv ||
+        !read_file(arena, object[i].compile->makes, &bytes, &size))
+      continue;
+    cache_put(cache, &object[i].key, bytes, size);
+    kept = true;
+  }
+  if (kept)
+    cache_trim(cache, most);
+}

@@ -1,0 +1,25 @@
+/* Objects that the cache keeps (codegen/program/cache.h). The key of an object is what the compiler
+ * sees of the text, that is the text behind its preprocessor; the command line; and which compiler
+ * it is, in its own words (-v) and by the size and time of its executable and the assembler's. */
+#ifndef AMPCC_CODEGEN_PROGRAM_OBJECTS_H
+#define AMPCC_CODEGEN_PROGRAM_OBJECTS_H
+
+#include "codegen/program/build.h"
+#include "codegen/program/cache.h"
+
+typedef struct Object {
+  Command *compile; /* makes the object */
+  Command probe;    /* makes the text behind the preprocessor; its log says which compiler it is */
+  int n_words;      /* of compile->argv, that name the compiler */
+  bool is_known;    /* has a key */
+  CacheKey key;
+} Object;
+
+/* Fills in the files that the cache has, whose commands become empty (argv is NULL). `paths`, which
+ * ends in NULL, are folders whose names do not matter, as they differ from compile to compile. */
+void objects_find(Arena *arena, const char *cache, Object *object, int n, const char *const *paths,
+                  bool verbose);
+/* Puts the files that their commands have made into the cache, which may then take `most` bytes. */
+void objects_keep(Arena *arena, const char *cache, const Object *object, int n, int64_t most);
+
+#endif

@@ -8,10 +8,16 @@ BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
 SKIP = 2  # steps of warm-up, which are not counted
 
 
-def step_ms(log, batch):
-    """The median time of a step in milliseconds, from a log written with --log-every=1."""
+def step_ms(log, batch, middle=statistics.median):
+    """The median time of a step in milliseconds, or their mean, from a log written with --log-every=1."""
     lines = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
-    return statistics.median([1e3 * batch / line["images_per_second"] for line in lines if line["event"] == "train"][SKIP:])
+    return middle([1e3 * batch / line["images_per_second"] for line in lines if line["event"] == "train"][SKIP:])
+
+
+def command(program, log, steps):
+    """Trains on synthetic data, with a new log."""
+    return [sys.executable, "-c", "import os,sys; os.path.exists(sys.argv[1]) and os.remove(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])", log,
+            program, "--use-synthetic-data", f"--max-train-steps={steps + SKIP}", "--log-every=1", f"--log-file={log}", "-q", "--train-epochs=1"]
 
 
 def contestant(model, dtype, batch, steps, folder, flags=()):
@@ -21,6 +27,4 @@ def contestant(model, dtype, batch, steps, folder, flags=()):
     subprocess.run([BUILD / "models/ampcc-zoo", model, "-o", f"{stem}.pb"], check=True)
     subprocess.run([BUILD / "frontend/ampcc", f"{stem}.pb", "-o", stem, "--target=cpu", f"--dtype={dtype}", f"--batch-size={batch}", "-q"], check=True)
     log = f"{stem}.jsonl"
-    command = [sys.executable, "-c", "import os,sys; os.path.exists(sys.argv[1]) and os.remove(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])", log,
-               stem, "--use-synthetic-data", f"--max-train-steps={steps + SKIP}", "--log-every=1", f"--log-file={log}", "-q", "--train-epochs=1", *flags]
-    return rounds.Contestant(f"ampcc {dtype}", command, lambda out: step_ms(log, batch))
+    return rounds.Contestant(f"ampcc {dtype}", [*command(stem, log, steps), *flags], lambda out: step_ms(log, batch))

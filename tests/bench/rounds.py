@@ -23,10 +23,11 @@ def wait_until_idle():
     return False
 
 
-def run(command, env=None):
+def run(command, env=None, waits=True):
     """Runs a command and returns (stdout, peak MiB, processors that other processes used
     meanwhile). Exits if it fails."""
-    wait_until_idle()
+    if waits:
+        wait_until_idle()
     before, start = busy_jiffies(), time.monotonic()
     with subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env={**os.environ, **(env or {})}) as process:

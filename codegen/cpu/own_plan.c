@@ -33,13 +33,15 @@ typedef struct Tiles { /* what decides how large a tile may be */
   AmpWindow high, wide;
   bool backward;
   int64_t c, k; /* channels that are copied for each element read, for each result; or 0 */
+  bool flat;    /* few channels that are read, without gaps between elements */
 } Tiles;
 
 static int64_t tile_bytes(const Tiles *t, int64_t rows, int64_t cols) {
   int64_t read = reach(&t->high, t->backward, rows) * reach(&t->wide, t->backward, cols);
   /* the last register tile may read up to a group's width */
   int64_t k = t->k > 2 * AMP_BLOCK ? ceil_to(t->k, AMP_GRAD_GROUP) : ceil_to(t->k, 2 * AMP_BLOCK);
-  return ceil_to((read * ceil_to(t->c, AMP_BLOCK) + (t->k ? rows * cols * k : 0)) * F32, ALIGN);
+  int64_t c = t->flat ? t->c : ceil_to(t->c, AMP_BLOCK);
+  return ceil_to((read * c + (t->k ? rows * cols * k : 0)) * F32, ALIGN);
 }
 
 /* Whole rows where one fits, else a part of one, of some `step` columns. */
@@ -80,7 +82,9 @@ static void finish_conv(OwnPlan *plan, bool low, bool has_loop) {
   enum { STEP = 28 }; /* register tiles divide it */
   AmpConv *a = &plan->conv;
   int64_t taps = a->high.taps * a->wide.taps;
+  AmpAxis wide = amp_axis_span(&a->wide, a->backward);
   Tiles tiles = {.high = a->high, .wide = a->wide, .backward = a->backward, .c = a->c};
+  tiles.flat = a->c <= AMP_BLOCK && a->in_channel == 1 && wide.taps >= wide.step;
   if (has_loop) /* which finds the results in the same cache */
     tiles.k = a->k * (a->backward ? a->high.stride * a->wide.stride : 1);
   choose_tile(&tiles, has_loop ? STAGE_BYTES : TILE_BYTES, STEP, &a->rows, &a->cols);
@@ -90,7 +94,7 @@ static void finish_conv(OwnPlan *plan, bool low, bool has_loop) {
   a->copy_pairs = a->in_channel != 1 || a->c % 2 || a->c % (2 * FAR) == 0 || leaves;
   a->packed = 0;
   a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32, ALIGN);
-  a->lane_bytes = ceil_to(taps * 2 * (int64_t)sizeof(int64_t), ALIGN) +
+  a->lane_bytes = ceil_to(taps * 3 * (int64_t)sizeof(int64_t), ALIGN) +
                   (a->copy || (low && a->copy_pairs) ? tile_bytes(&tiles, a->rows, a->cols) : 0);
   plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }

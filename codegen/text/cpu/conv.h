@@ -6,6 +6,13 @@
 
 #include "codegen/text/cpu/conv_tile.h"
 
+AMP_INLINE int64_t amp_pieces(int64_t n, int64_t each) {
+  return (n + each - 1) / each;
+}
+AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
 /* One tile of the results of one image: rows x cols from (row, col) on, of the axes high and wide.
  */
 typedef struct AmpConvPart {
@@ -31,27 +38,44 @@ AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col)
   return ((p->image * p->a->high.out + h) * p->a->wide.out + w) * p->a->k;
 }
 
-/* Lists the taps, in the order of the filter. With `trim` it leaves out those that read padding for
- * the result at `row` and `col`. */
+/* Lists the taps, in the order of the packed filter. With `trim` it leaves out those that read
+ * padding for the result at `row` and `col`. */
 AMP_FN void amp_list_taps(AmpConvPart *p, int trim, int64_t row, int64_t col) {
   const AmpConv *a = p->a;
   const int64_t down = p->high.origin - p->high_span.origin;
-  const int64_t across = p->wide.origin - p->wide_span.origin;
+  const int64_t across = p->wide.origin - p->wide_span.origin, channels = p->tile.channels;
+  const int64_t width = p->copy.flat ? channels : channels % AMP_BLOCK == 0 ? AMP_BLOCK : 0;
   p->tile.taps = 0;
-  for (int64_t i = 0; i < p->high.taps; i++)
-    for (int64_t j = 0; j < p->wide.taps; j++) {
-      const int64_t r = a->backward ? p->high.taps - 1 - i : i;
-      const int64_t s = a->backward ? p->wide.taps - 1 - j : j;
+  for (int64_t r = 0; r < p->high.taps; r++)
+    for (int64_t s = 0; s < p->wide.taps; s++) {
       const int64_t h = (p->row + row) * p->high.step + r + p->high.origin;
       const int64_t w = (p->col + col) * p->wide.step + s + p->wide.origin;
       if (trim && (h < 0 || h >= a->high.in || w < 0 || w >= a->wide.in))
         continue;
-      p->tap[p->tile.taps++] =
-          (AmpTap){amp_tap_at(&p->copy, 0, &p->high, r + down) +
-                       amp_tap_at(&p->copy, 1, &p->wide, s + across),
-                   (p->high.filter_first + r * p->high.filter_step) * a->wide.taps +
-                       p->wide.filter_first + s * p->wide.filter_step};
+      const int64_t x = amp_tap_at(&p->copy, 0, &p->high, r + down) +
+                        amp_tap_at(&p->copy, 1, &p->wide, s + across);
+      const int64_t filter = (p->high.filter_first + r * p->high.filter_step) * a->wide.taps +
+                             p->wide.filter_first + s * p->wide.filter_step;
+      AmpTap *last = &p->tap[p->tile.taps - 1], tap = {x, amp_packed_tap(a, filter), 1};
+      if (p->tile.taps && tap.filter == last->filter + last->run &&
+          tap.x == last->x + last->run * width)
+        last->run++;
+      else
+        p->tap[p->tile.taps++] = tap;
     }
+}
+
+/* Stores n results, a number that the compiler knows, as 16-bit floats. */
+AMP_INLINE void amp_conv_round(int dtype, uint16_t *to, const float *from, const int n) {
+  if (dtype == AMPRT_F16) {
+    AMP_UNROLL(8)
+    for (int i = 0; i < n; i += AMP_F16_STEP)
+      amp_store8_f16(to + i, from + i);
+    return;
+  }
+  AMP_SIMD
+  for (int i = 0; i < n; i++)
+    to[i] = amp_to_bf16(from[i]);
 }
 
 /* Computes one tile of registers and stores m channels, from k on, of its results. `at` is the row
@@ -77,9 +101,15 @@ AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const floa
   p->tile.y_step = AMP_OUTS;
   p->tile.y_far = near * AMP_OUTS;
   row->run(&p->tile, x, w, buf);
-  for (int i = 0; i < n; i++)
-    amp_write((int)dtype, p->out, i < near ? y + i * y_step : y + y_far + (i - near) * y_step, m,
-              buf + i * AMP_OUTS);
+  for (int i = 0; i < n; i++) {
+    const int64_t to = i < near ? y + i * y_step : y + y_far + (i - near) * y_step;
+    if (dtype != AMPRT_F32 && m == AMP_OUTS)
+      amp_conv_round((int)dtype, (uint16_t *)p->out + to, buf + i * AMP_OUTS, AMP_OUTS);
+    else if (dtype != AMPRT_F32 && m == AMP_WIDE)
+      amp_conv_round((int)dtype, (uint16_t *)p->out + to, buf + i * AMP_OUTS, AMP_WIDE);
+    else
+      amp_write((int)dtype, p->out, to, m, buf + i * AMP_OUTS);
+  }
 }
 
 /* All results of one group of channels. */
@@ -108,11 +138,25 @@ AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const floa
     }
 }
 
+/* The same groups where no tap reads anything. */
+AMP_FN void amp_conv_zero(AmpConvPart *p, int64_t first, int64_t last) {
+  const int64_t size = p->a->out.dtype == AMPRT_F32 ? 4 : 2, k = first * AMP_OUTS;
+  const int64_t n = amp_least(last * AMP_OUTS, p->a->k) - k;
+  for (int64_t i = 0; i < p->rows; i++)
+    for (int64_t j = 0; j < p->cols; j++)
+      __builtin_memset((unsigned char *)p->out + (amp_result_at(p, i, j) + k) * size, 0,
+                       (size_t)(n * size));
+}
+
 /* Groups first..last-1 of the results of one remainder. */
 AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cuts, int64_t first,
                             int64_t last, int bad) {
   const AmpConv *a = p->a;
   amp_list_taps(p, 0, 0, 0);
+  if (!p->tile.taps) {
+    amp_conv_zero(p, first, last);
+    return;
+  }
   for (int64_t g = first; g < last; g++) {
     const int64_t k = g * AMP_OUTS, left = a->k - k;
     const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
@@ -123,13 +167,6 @@ AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *
     else
       amp_conv_exact(p, amp_cut_next(cut, 0, 1), w, k, m);
   }
-}
-
-AMP_INLINE int64_t amp_pieces(int64_t n, int64_t each) {
-  return (n + each - 1) / each;
-}
-AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
-  return a < b ? a : b;
 }
 
 /* How many remainders the positions of results have, and the axis of one of them. */
@@ -170,9 +207,12 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   const int64_t list = (amp_filter_taps(a) * (int64_t)sizeof(AmpTap) + 63) / 64 * 64;
   p->tap = (AmpTap *)(void *)lane;
   if (amp_in_pairs(a) ? a->copy_pairs : a->copy) {
-    p->copy = amp_tile_copy((float *)(void *)(lane + list), &high, &wide,
-                            amp_least(a->rows, high.outs - p->row),
-                            amp_least(a->cols, wide.outs - p->col));
+    float *to = (float *)(void *)(lane + list);
+    const int64_t rows = amp_least(a->rows, high.outs - p->row);
+    const int64_t cols = amp_least(a->cols, wide.outs - p->col);
+    p->copy = amp_can_be_flat(&source, &wide)
+                  ? amp_tile_flat(to, source.c, &high, &wide, rows, cols)
+                  : amp_tile_copy(to, &high, &wide, rows, cols);
     amp_copy_tile(&source, &p->copy, &high, &wide, p->image, p->row, p->col);
   } else {
     p->copy = amp_tile_direct(&source, &high, &wide, p->image, p->row, p->col);
@@ -196,10 +236,12 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
 AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
 #ifdef __AVX512BF16__
   if (amp_in_pairs(a))
-    return (AmpCuts){amp_cut(amp_conv_pair_tiles, 2), amp_cut(amp_conv_thin_pair_tiles, 1)};
+    return (AmpCuts){amp_cut(amp_conv_pair_tiles, 2, AMP_CUT_PAIR_SUMS),
+                     amp_cut(amp_conv_thin_pair_tiles, 1, AMP_CUT_PAIR_SUMS)};
 #endif
   (void)a;
-  return (AmpCuts){amp_cut(amp_conv_tiles, 2), amp_cut(amp_conv_thin_tiles, 1)};
+  return (AmpCuts){amp_cut(amp_conv_tiles, 2, AMP_CUT_SUMS),
+                   amp_cut(amp_conv_thin_tiles, 1, AMP_CUT_SUMS)};
 }
 
 typedef struct AmpConvLoop {

@@ -1,6 +1,7 @@
 /* The filter of a convolution as its kernels read it: for each group of AMP_OUTS channels of the
  * result, block of 16 channels that are read, tap of the window, and channel of the block, one
- * vector over the group. What lies beyond the last channel of the result is zero. */
+ * vector over the group. What lies beyond the last channel of the result is zero. The taps are in
+ * the order in which they lie in the image that is read, which a data gradient reverses. */
 #ifndef AMP_CONV_FILTER_H
 #define AMP_CONV_FILTER_H
 
@@ -17,6 +18,11 @@ AMP_INLINE int amp_in_block(int64_t channels, int64_t block) {
 }
 AMP_INLINE int64_t amp_filter_taps(const AmpConv *a) {
   return a->high.taps * a->wide.taps;
+}
+
+/* The number of a tap of the filter among the packed ones. */
+AMP_INLINE int64_t amp_packed_tap(const AmpConv *a, int64_t tap) {
+  return a->backward ? amp_filter_taps(a) - 1 - tap : tap;
 }
 
 /* Is it computed from pairs of bf16? How many bf16 or floats are then an element that kernels read,
@@ -70,26 +76,24 @@ AMP_FN void amp_turn(float *restrict to, int64_t to_step, const AmpElement *rest
             to[l * to_step + k] = from[k * from_step + l];
 }
 
-/* Is any of n floats, a multiple of a vector, Inf or NaN? */
+/* Is any of n floats, a multiple of AMP_OUTS, Inf or NaN? */
 AMP_FN int amp_any_wild(const float *x, int64_t n) {
-  AmpV sum = amp_v_all(0);
-  for (int64_t i = 0; i < n; i += AMP_WIDE)
-    sum = amp_v_fma(amp_v_load(x + i), amp_v_all(0), sum);
-  int wild = 0;
-  for (int i = 0; i < AMP_WIDE; i++)
-    wild |= sum[i] != 0;
-  return wild;
+  AmpVBits wild[2] = {{0}};
+  for (int64_t i = 0; i < n; i += AMP_OUTS)
+    for (int v = 0; v < 2; v++)
+      wild[v] |= ((AmpVBits)amp_v_load(x + i + v * AMP_WIDE) & 0x7f800000) == 0x7f800000;
+  return amp_v_any(wild[0] | wild[1]);
 }
 
 /* The same of pairs. */
 AMP_FN int amp_any_wild_pair(const float *x, int64_t n) {
-  int wild = 0;
-  for (int64_t i = 0; i < n; i++) {
-    uint32_t u;
-    __builtin_memcpy(&u, x + i, sizeof u);
-    wild |= (u & 0x7f80) == 0x7f80 || (u & 0x7f800000) == 0x7f800000;
-  }
-  return wild;
+  AmpVBits wild[2] = {{0}};
+  for (int64_t i = 0; i < n; i += AMP_OUTS)
+    for (int v = 0; v < 2; v++) {
+      const AmpVBits u = (AmpVBits)amp_v_load(x + i + v * AMP_WIDE);
+      wild[v] |= ((u & 0x7f800000) == 0x7f800000) | ((u & 0x7f80) == 0x7f80);
+    }
+  return amp_v_any(wild[0] | wild[1]);
 }
 
 /* Packs one tap of one group and block where channels that are read lie side by side: n elements of
@@ -143,7 +147,8 @@ AMP_FN void amp_pack_rows(const AmpConv *a, const void *filter, float *packed, i
     const int64_t channel = (block * AMP_BLOCK + i) * amp_element(a);
     const int64_t at = tap * a->filter_tap + channel * a->filter_in;
     for (int64_t k = 0; k < a->k; k += AMP_OUTS) {
-      float *to = packed + amp_filter_at(a, k / AMP_OUTS, block) + (tap * n + i) * AMP_OUTS;
+      float *to = packed + amp_filter_at(a, k / AMP_OUTS, block) +
+                  (amp_packed_tap(a, tap) * n + i) * AMP_OUTS;
       const int m = a->k - k < AMP_OUTS ? (int)(a->k - k) : AMP_OUTS;
       if (amp_in_pairs(a)) {
         const uint16_t *first = (const uint16_t *)filter + at + k;
@@ -183,7 +188,8 @@ AMP_FN void amp_pack_chunk(const AmprtRun *run, const void *args, int64_t chunk)
   if (a->filter_out == 1) {
     amp_pack_rows(a, filter, packed, block, other, n);
     for (int64_t g = 0; g < groups && l->look; g++)
-      wild |= any(packed + amp_filter_at(a, g, block) + other * n * AMP_OUTS, n * AMP_OUTS);
+      wild |= any(packed + amp_filter_at(a, g, block) + amp_packed_tap(a, other) * n * AMP_OUTS,
+                  n * AMP_OUTS);
   } else {
     const int64_t left = a->k - other * AMP_OUTS;
     const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
@@ -191,7 +197,7 @@ AMP_FN void amp_pack_chunk(const AmprtRun *run, const void *args, int64_t chunk)
     const int have = rest < n * amp_element(a) ? (int)rest : n * amp_element(a);
     float *to = packed + amp_filter_at(a, other, block);
     for (int64_t t = 0; t < taps; t++)
-      amp_pack_turned(a, filter, to + t * n * AMP_OUTS,
+      amp_pack_turned(a, filter, to + amp_packed_tap(a, t) * n * AMP_OUTS,
                       other * AMP_OUTS * a->filter_out + t * a->filter_tap + first, n, have, m);
     wild = l->look && any(to, taps * n * AMP_OUTS);
   }

@@ -2,7 +2,8 @@
  * copy is f32, in blocks of 16 channels, with zeros for the padding; or pairs of bf16 channels,
  * which are elements of 32 bits as well, and are counted as channels here. Where a window moves by
  * more than one element, rows and columns are sorted by their remainder, so that neighbours among
- * the results always read neighbours in the copy. */
+ * the results always read neighbours in the copy. A copy of few channels can be flat: pixels then
+ * lie side by side in their own order, each as long as it has channels. */
 #ifndef AMP_CONV_IMAGE_H
 #define AMP_CONV_IMAGE_H
 
@@ -37,6 +38,7 @@ typedef struct AmpTileCopy {
   int64_t phase[2], step[2], block; /* from remainder to remainder, neighbour to neighbour: of rows,
                                        of columns */
   int64_t n[2];                     /* neighbours of a remainder */
+  int32_t flat;                     /* n[1] is then the number of columns */
 } AmpTileCopy;
 
 AMP_INLINE AmpTileCopy amp_tile_copy(float *at, const AmpAxis *high, const AmpAxis *wide,
@@ -49,6 +51,25 @@ AMP_INLINE AmpTileCopy amp_tile_copy(float *at, const AmpAxis *high, const AmpAx
   t.step[0] = amp_phases(wide) * t.phase[1];
   t.phase[0] = t.n[0] * t.step[0];
   t.block = amp_phases(high) * t.phase[0];
+  return t;
+}
+
+/* A flat copy of few channels: where images have no gaps between their pixels, and each column is
+ * read. */
+AMP_INLINE int amp_can_be_flat(const AmpSource *s, const AmpAxis *wide) {
+  const int64_t pixel = s->pair ? 2 * s->c - s->odd : s->c;
+  return s->c <= AMP_BLOCK && wide->taps >= wide->step && s->pixel == pixel &&
+         (s->pair == 1 || s->channel == 1);
+}
+AMP_INLINE AmpTileCopy amp_tile_flat(float *at, int64_t channels, const AmpAxis *high,
+                                     const AmpAxis *wide, int64_t rows, int64_t cols) {
+  AmpTileCopy t = {.at = at, .flat = 1};
+  t.n[0] = amp_reach(high, rows);
+  t.n[1] = (cols - 1) * wide->step + wide->taps;
+  t.phase[1] = channels;
+  t.step[1] = wide->step * channels;
+  t.step[0] = t.n[1] * channels;
+  t.phase[0] = t.n[0] * t.step[0];
   return t;
 }
 
@@ -72,10 +93,12 @@ AMP_INLINE int64_t amp_tap_at(const AmpTileCopy *copy, int axis, const AmpAxis *
 AMP_INLINE void amp_copy_blocks(int dtype, const AmpSource *s, float *to, int64_t from, int64_t n,
                                 int64_t step) {
   for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
-    AmpF8 v[2];
-    amp_read8(dtype, s->data, from, 8, &v[0]);
-    amp_read8(dtype, s->data, from + 8, 8, &v[1]);
-    __builtin_memcpy(to, v, sizeof v);
+    if (dtype == AMPRT_F32)
+      __builtin_memcpy(to, (const float *)s->data + from, AMP_BLOCK * sizeof *to);
+    for (int j = 0; j < AMP_BLOCK && dtype == AMPRT_F16; j += AMP_F16_STEP)
+      amp_load8_f16(to + j, (const uint16_t *)s->data + from + j);
+    for (int j = 0; j < AMP_BLOCK && dtype == AMPRT_BF16; j += 8)
+      amp_load8_bf16(to + j, (const uint16_t *)s->data + from + j);
   }
 }
 
@@ -111,23 +134,48 @@ AMP_INLINE void amp_put_pair(float *to, uint16_t first, uint16_t second) {
   __builtin_memcpy(to, &both, sizeof both);
 }
 
-/* The same for pairs that do not lie side by side or are not aligned. `whole` of them are. */
-AMP_FN void amp_copy_pairs(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
-                           int whole, int channels) {
+/* Pixels of three channels, as those of photographs, become two pairs each. Returns how many of n
+ * pixels it has copied. */
+AMP_FN int64_t amp_copy_three(float *to, const uint16_t *from, int64_t n) {
+  const AmpS8 zero = {0};
+  int64_t i = 0;
+  for (; i + 3 <= n; i += 2) { /* eight elements are read, and six used */
+    AmpS8 v;
+    __builtin_memcpy(&v, from + 3 * i, sizeof v);
+    v = __builtin_shufflevector(v, zero, 0, 1, 2, 8, 3, 4, 5, 8);
+    __builtin_memcpy(to + 2 * i, &v, sizeof v);
+  }
+  return i;
+}
+
+/* The same for pairs that do not lie side by side, or that not every pixel begins with a whole one
+ * of. All channels but the last are pairs if `odd`. Pixels of the copy are `size` elements long. */
+AMP_FN void amp_copy_pairs(const AmpSource *s, float *to, int64_t size, int64_t from, int64_t n,
+                           int64_t step, int channels, int odd) {
   const uint16_t *data = (const uint16_t *)s->data + from;
+  const int whole = channels - odd;
+  if (channels == 2 && size == 2 && odd && step == 3 && s->pair == 1) {
+    const int64_t done = amp_copy_three(to, data, n);
+    to += done * size;
+    data += done * step;
+    n -= done;
+  }
   for (int c = 0; c < whole; c++)
     for (int64_t i = 0; i < n; i++) {
       const uint16_t *v = data + i * step + c * s->channel;
-      amp_put_pair(to + i * AMP_BLOCK + c, v[0], v[s->pair]);
+      if (s->pair == 1)
+        __builtin_memcpy(to + i * size + c, v, sizeof *to);
+      else
+        amp_put_pair(to + i * size + c, v[0], v[s->pair]);
     }
-  for (int64_t i = 0; i < n && whole < channels; i++)
-    amp_put_pair(to + i * AMP_BLOCK + whole, data[i * step + whole * s->channel], 0);
+  for (int64_t i = 0; i < n && odd; i++)
+    amp_put_pair(to + i * size + whole, data[i * step + whole * s->channel], 0);
 }
 
 AMP_FN void amp_copy_run(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
                          int channels, int is_last) {
   if (s->pair)
-    amp_copy_pairs(s, to, from, n, step, channels - (is_last && s->odd), channels);
+    amp_copy_pairs(s, to, AMP_BLOCK, from, n, step, channels, is_last && s->odd);
   else if (s->channel != 1)
     amp_copy_turned(s, to, from, n, channels);
   else if (s->dtype == AMPRT_F32 && channels == AMP_BLOCK)
@@ -158,21 +206,55 @@ AMP_FN void amp_copy_row(const AmpSource *s, float *to, int64_t row, int64_t col
   amp_zero(to + last * AMP_BLOCK, (n - last) * AMP_BLOCK);
 }
 
+/* One row of a flat copy: n columns from `column` on. */
+AMP_FN void amp_copy_flat_row(const AmpSource *s, float *to, int64_t row, int64_t column,
+                              int64_t n) {
+  const int64_t first = column < 0 ? (-column < n ? -column : n) : 0;
+  const int64_t left = s->w - column, last = left < first ? first : left < n ? left : n;
+  const int64_t from = row + (column + first) * s->pixel;
+  amp_zero(to, first * s->c);
+  if (s->pair)
+    amp_copy_pairs(s, to + first * s->c, s->c, from, last - first, s->pixel, (int)s->c, s->odd);
+  else
+    amp_copy_some(s->dtype, s->data, from, (int)((last - first) * s->c), to + first * s->c);
+  amp_zero(to + last * s->c, (n - last) * s->c);
+}
+
+/* Where so many bytes, a page, lie from pixel to pixel, a few pixels at a time are copied in
+ * all their blocks; else all pixels in one block after the other. */
+enum { AMP_FAR_PIXELS = 4096 };
+
 /* Copies what the results from (row, column) on read of one image. */
 AMP_FN void amp_copy_tile(const AmpSource *s, const AmpTileCopy *t, const AmpAxis *high,
                           const AmpAxis *wide, int64_t image, int64_t row, int64_t column) {
   const int64_t phases[2] = {amp_phases(high), amp_phases(wide)};
+  const int64_t pixel = s->pixel * (s->dtype == AMPRT_F32 ? 4 : 2);
+  const int64_t strip = pixel < AMP_FAR_PIXELS ? t->n[1] : AMP_BLOCK;
   for (int64_t i = 0; i < phases[0] * t->n[0]; i++) {
     const int64_t f = i % phases[0], m = i / phases[0];
     const int64_t h = (row + m) * high->step + f + high->origin;
     float *to = t->at + f * t->phase[0] + m * t->step[0];
-    for (int64_t c = 0; c * AMP_BLOCK < s->c; c++, to += t->block)
-      for (int64_t g = 0; g < phases[1]; g++)
-        if (h < 0 || h >= s->h)
-          amp_zero(to + g * t->phase[1], t->phase[1]);
-        else
-          amp_copy_row(s, to + g * t->phase[1], (image * s->h + h) * s->w * s->pixel,
-                       column * wide->step + g + wide->origin, wide->step, t->n[1], c * AMP_BLOCK);
+    if (t->flat && (h < 0 || h >= s->h)) {
+      amp_zero(to, t->step[0]);
+      continue;
+    }
+    if (t->flat) {
+      amp_copy_flat_row(s, to, (image * s->h + h) * s->w * s->pixel,
+                        column * wide->step + wide->origin, t->n[1]);
+      continue;
+    }
+    for (int64_t j = 0; j < t->n[1]; j += strip)
+      for (int64_t c = 0; c * AMP_BLOCK < s->c; c++)
+        for (int64_t g = 0; g < phases[1]; g++) {
+          float *at = to + c * t->block + g * t->phase[1] + j * AMP_BLOCK;
+          const int64_t n = t->n[1] - j < strip ? t->n[1] - j : strip;
+          if (h < 0 || h >= s->h)
+            amp_zero(at, n * AMP_BLOCK);
+          else
+            amp_copy_row(s, at, (image * s->h + h) * s->w * s->pixel,
+                         (column + j) * wide->step + g + wide->origin, wide->step, n,
+                         c * AMP_BLOCK);
+        }
   }
 }
 

@@ -7,8 +7,10 @@
 
 #include "codegen/text/cpu/conv_filter.h"
 
-typedef struct AmpTap { /* of the window: where it reads, and its number in the filter */
-  int64_t x, filter;
+/* Taps of the window that lie side by side in the image and in the packed filter: where the first
+ * one reads, its number in the filter, and how many there are. */
+typedef struct AmpTap {
+  int64_t x, filter, run;
 } AmpTap;
 
 /* What tiles have in common. The later half of an even tile may lie elsewhere than behind the
@@ -62,8 +64,9 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
     for (int64_t t = 0; t < a->taps; t++) {
       const AmpElement *near_x = x + a->tap[t].x, *far_x = near_x + a->far;
       const float *from = w + a->tap[t].filter * n * AMP_OUTS;
+      const int64_t each = n * a->tap[t].run;
       AMP_UNROLL_TWICE
-      for (int64_t i = 0; i < n; i++, from += AMP_OUTS) {
+      for (int64_t i = 0; i < each; i++, from += AMP_OUTS) {
         AMP_UNROLL(2)
         for (int v = 0; v < vectors; v++)
           b[v] = amp_v_load(from + v * AMP_WIDE);
@@ -95,7 +98,11 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
 #define AMP_CONV_TILES(T) T(6, 2) T(4, 2) T(2, 2) T(1, 2)
 #endif
 /* The same for a group of which only the first vector is used. */
+#if defined __AVX512F__
+#define AMP_CONV_THIN_TILES(T) T(16, 1) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
+#else
 #define AMP_CONV_THIN_TILES(T) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
+#endif
 
 typedef void AmpConvTileFn(const AmpConvTile *a, const float *x, const float *w, void *y);
 typedef struct AmpConvTileRow {
@@ -128,8 +135,8 @@ static const AmpConvTileRow amp_conv_thin_pair_tiles[] = {
     AMP_CONV_THIN_TILES(AMP_CONV_PAIR_TILE_ROW){0, 0}};
 #endif
 
-/* How runs of results are cut into tiles. A tile of fewer than eight sums takes as long as one of
- * eight, as it waits for its own sums. Tiles of an even number can also compute one half of it in
+/* How runs of results are cut into tiles. A tile of few sums takes as long as one of more, as it
+ * waits for its own sums. Tiles of an even number can also compute one half of it in
  * each of two rows. */
 enum { AMP_CUT_MOST = 32 };
 typedef struct AmpCut {
@@ -140,7 +147,8 @@ typedef struct AmpCut {
   uint8_t two[AMP_CUT_MOST + 1];  /* by length: are two rows at once faster */
 } AmpCut;
 
-AMP_FN AmpCut amp_cut(const AmpConvTileRow *row, int vectors) {
+enum { AMP_CUT_SUMS = 8, AMP_CUT_PAIR_SUMS = 12 }; /* that do not wait */
+AMP_FN AmpCut amp_cut(const AmpConvTileRow *row, int vectors, int enough) {
   enum { NEVER = 1 << 20 };
   AmpCut cut = {.row = row, .next = {{0}}};
   int cost[2][AMP_CUT_MOST + 1] = {{0}};
@@ -151,7 +159,7 @@ AMP_FN AmpCut amp_cut(const AmpConvTileRow *row, int vectors) {
         const int sums = row[i].pixels * vectors, width = row[i].pixels >> two;
         if (width > n || width << two != row[i].pixels)
           continue;
-        const int c = 2 * (sums < 8 ? 8 : sums) + 1 + cost[two][n - width];
+        const int c = 2 * (sums < enough ? enough : sums) + 1 + cost[two][n - width];
         if (c < cost[two][n]) {
           cost[two][n] = c;
           cut.next[two][n] = (uint8_t)i;

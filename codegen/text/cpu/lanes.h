@@ -20,6 +20,8 @@ typedef float AmpV __attribute__((vector_size(16)));
 typedef float AmpVLoose __attribute__((vector_size(16), aligned(4), may_alias));
 #endif
 
+typedef int32_t AmpVBits __attribute__((vector_size(4 * AMP_WIDE)));
+
 /* For loops over the vectors of a register tile: all n iterations are written out, so that each
  * element of an array of vectors becomes a register. */
 #ifdef __clang__
@@ -49,6 +51,14 @@ AMP_INLINE AmpV amp_v_all(float x) {
 #else
   return (AmpV){x, x, x, x};
 #endif
+}
+
+/* Is any bit set? */
+AMP_INLINE int amp_v_any(AmpVBits v) {
+  int32_t any = 0;
+  for (int i = 0; i < AMP_WIDE; i++)
+    any |= v[i];
+  return any != 0;
 }
 
 /* a * b + c */

@@ -109,17 +109,16 @@ static int64_t even(int64_t n, int64_t each) {
 
 /* Cuts the channels into parts, of which each copies what it reads. */
 static void choose_parts(AmpConvGrad *a, int64_t each) {
-  int64_t taps = a->high.taps * a->wide.taps;
   int64_t blocks = pieces(a->c, AMP_BLOCK), groups = pieces(a->k, AMP_GRAD_GROUP);
-  int64_t g = taps == 1 ? least(groups, 4) : 1;
+  int64_t g = amp_grad_taps(a) == 1 ? least(groups, 4) : 1;
   int64_t b = least(blocks, most(1, PART_BYTES / (each * g)));
   a->part_blocks = even(blocks, b);
   a->part_groups = even(groups, least(groups, most(1, PART_BYTES / (each * a->part_blocks))));
 }
 
 /* Small images together give enough results to be added up in registers. */
-static void choose_grad_tile(AmpConvGrad *a, const Tiles *tiles, int64_t piece) {
-  int64_t image = a->high.out * a->wide.out;
+static void choose_grad_tile(AmpConvGrad *a, const Tiles *tiles) {
+  int64_t image = a->high.out * a->wide.out, piece = amp_grad_piece(a);
   a->images = 1;
   if (2 * image <= piece) {
     a->rows = a->high.out;
@@ -131,32 +130,36 @@ static void choose_grad_tile(AmpConvGrad *a, const Tiles *tiles, int64_t piece) 
   a->cols = even(a->wide.out, a->cols);
 }
 
+static int64_t few_bytes(const AmpConvGrad *a) {
+  AmpAxis high = amp_axis_forward(&a->high);
+  int64_t rows = amp_phases(&high) * amp_reach(&high, a->rows);
+  return ceil_to(rows * amp_grad_row(a, a->cols) * F32, ALIGN);
+}
+
+/* So few channels of neighbouring pixels do not drive each other out of the first-level cache. */
+enum { NEAR = 64 };
+
 static void finish_grad(OwnPlan *plan, bool low) {
-  enum {
-    NEAR = 64
-  }; /* so few channels of neighbouring pixels do not drive each other out of the
-                         first-level cache */
   AmpConvGrad *a = &plan->grad;
-  int64_t taps = a->high.taps * a->wide.taps;
-  int64_t outs = least(AMP_GRAD_GROUP, ceil_to(a->k, AMP_BLOCK));
-  int64_t each = AMP_BLOCK * outs * taps * F32;
+  int64_t taps = amp_grad_taps(a), each = AMP_BLOCK * amp_grad_outs(a) * taps * F32;
   a->sums_bytes = each * pieces(a->c, AMP_BLOCK) * pieces(a->k, AMP_GRAD_GROUP);
   choose_parts(a, each);
-  Tiles tiles = {.high = a->high,
-                 .wide = a->wide,
-                 .c = least(a->c, a->part_blocks * AMP_BLOCK),
-                 .k = least(a->k, a->part_groups * AMP_GRAD_GROUP)};
-  choose_grad_tile(a, &tiles, AMP_GRAD_PIECE / (outs + least(a->c, AMP_BLOCK)));
-  a->copy_x = low || a->c > NEAR;
+  Tiles x = {.high = a->high,
+             .wide = a->wide,
+             .c = a->few ? a->few : least(a->c, a->part_blocks * AMP_BLOCK)};
+  Tiles dy = {.high = a->high, .wide = a->wide, .k = least(a->k, a->part_groups * AMP_GRAD_GROUP)};
+  Tiles both = x;
+  both.k = dy.k;
+  choose_grad_tile(a, &both);
+  a->copy_x = low || a->few || a->c > NEAR;
   a->copy_dy = low || a->k > NEAR || a->k % AMP_BLOCK != 0;
   int64_t n = pieces(a->n, a->images) * pieces(a->high.out, a->rows) * pieces(a->wide.out, a->cols);
   a->slots = 1;
   if (a->sums_bytes <= PART_BYTES)
     a->slots = least(n, most(SLOTS, SLOTS_BYTES / a->sums_bytes / 4));
-  Tiles x = tiles, dy = tiles;
-  x.k = dy.c = 0;
+  int64_t x_bytes = a->few ? few_bytes(a) : tile_bytes(&x, a->rows, a->cols);
   a->x_at = ceil_to(taps * (int64_t)sizeof(AmpGradTap), ALIGN);
-  a->dy_at = a->x_at + (a->copy_x ? a->images * tile_bytes(&x, a->rows, a->cols) : 0);
+  a->dy_at = a->x_at + (a->copy_x ? a->images * x_bytes : 0);
   a->sums_at = a->dy_at + (a->copy_dy ? a->images * tile_bytes(&dy, a->rows, a->cols) : 0);
   a->lane_bytes = a->sums_at + (a->slots > 1 ? 0 : each * a->part_blocks * a->part_groups);
   a->sums = 0;
@@ -203,6 +206,15 @@ static void plan_conv(const Node *node, OwnPlan *plan) {
   flatten(&plan->conv.n, &plan->conv.high, &plan->conv.wide);
 }
 
+/* All taps and channels of a row of a filter as channels, if they are few. */
+static void join_row(AmpConvGrad *a) {
+  enum { FEW = 8, ROW = 64 };
+  if (a->c >= FEW || a->wide.taps == 1 || a->c * a->wide.taps > ROW)
+    return;
+  a->few = a->c;
+  a->c *= a->wide.taps;
+}
+
 /* Pairs of bf16 are of two images: halves of the row that all have become. */
 static void halve(AmpConvGrad *a) {
   bool row = a->n == 1 && a->high.in == 1 && a->high.taps == 1 && a->high.out == 1;
@@ -225,6 +237,7 @@ static void plan_grad(const Node *node, OwnPlan *plan) {
   flatten(&plan->grad.n, &plan->grad.high, &plan->grad.wide);
   if (node->arg[0]->type.dtype == DT_BF16)
     halve(&plan->grad);
+  join_row(&plan->grad);
 }
 
 /* Does only the loop read the main op's result? Then no memory is planned for it. */

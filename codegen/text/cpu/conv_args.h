@@ -108,6 +108,8 @@ typedef struct AmpConvGrad {
   AmpRef x, dy, out;
   AmpWindow high, wide;
   int64_t n, c, k;
+  int64_t few; /* not 0: x has so few channels that all those of a row of the filter, taps and
+                  channels, are one row of c channels; taps are then rows alone */
   int64_t images, rows, cols;
   int64_t part_blocks, part_groups; /* the sums that a thread computes at a time are of at most so
                                        many blocks of channels of x and groups of channels of dy */
@@ -120,9 +122,26 @@ typedef struct AmpConvGrad {
   int64_t x_at, dy_at, sums_at;
 } AmpConvGrad;
 
+static inline int64_t amp_grad_taps(const AmpConvGrad *a) {
+  return a->high.taps * (a->few ? 1 : a->wide.taps);
+}
+/* A row of the sums of a channel of x: the channels of a group. */
+static inline int64_t amp_grad_outs(const AmpConvGrad *a) {
+  const int64_t outs = (a->k + AMP_BLOCK - 1) / AMP_BLOCK * AMP_BLOCK;
+  return outs < AMP_GRAD_GROUP ? outs : AMP_GRAD_GROUP;
+}
 /* The results that are added up in registers before they are added to the sums: as many as leave a
- * group of channels of dy and a block of x so many floats in the first-level cache. */
-enum { AMP_GRAD_PIECE = 8320 };
+ * group of channels of dy and a block of x in the first-level cache. */
+static inline int64_t amp_grad_piece(const AmpConvGrad *a) {
+  enum { FLOATS = 8320 };
+  const int64_t in = a->few ? a->few * a->wide.stride : a->c;
+  return FLOATS / (amp_grad_outs(a) + (in < AMP_BLOCK ? in : AMP_BLOCK));
+}
+/* Floats of a row of the copy of few channels; a vector may be stored behind the last one. */
+static inline int64_t amp_grad_row(const AmpConvGrad *a, int64_t cols) {
+  const int64_t n = ((cols - 1) * a->wide.stride + a->wide.taps) * a->few;
+  return (n + AMP_BLOCK - 1) / AMP_BLOCK * AMP_BLOCK + AMP_BLOCK;
+}
 
 /* Which results a register tile sums, and the distances between what they read, in floats. */
 typedef struct AmpGradTile {

@@ -14,9 +14,9 @@ typedef struct AmpGradPart { /* a part of the filter: some channels of x and of 
   const AmpConvGrad *a;
   int pairs; /* of images, of bf16 */
   AmpAxis high, wide, one;
-  AmpSource x, dy; /* of these channels alone */
-  int64_t blocks, groups;
-  AmpGradSteps steps[2][2]; /* of all and of the last block; of all and of the last group */
+  AmpSource x, dy;               /* of these channels alone */
+  int64_t block, blocks, groups; /* the first block, and how many */
+  AmpGradSteps steps[2][2];      /* of all and of the last block; of all and of the last group */
   AmpGradTap *tap;
   float *x_copy, *dy_copy, *sums;
   AmpGradView x_view, dy_view; /* of a tile */
@@ -26,15 +26,8 @@ typedef struct AmpGradPart { /* a part of the filter: some channels of x and of 
 
 /* ---- sizes ---- */
 
-AMP_INLINE int64_t amp_grad_taps(const AmpConvGrad *a) {
-  return a->high.taps * a->wide.taps;
-}
 AMP_INLINE int64_t amp_grad_groups(int64_t k) {
   return amp_pieces(k, AMP_GRAD_GROUP);
-}
-/* A row of sums: the channels of a group. */
-AMP_INLINE int64_t amp_grad_outs(const AmpConvGrad *a) {
-  return amp_least(AMP_GRAD_GROUP, amp_blocks(a->k) * AMP_BLOCK);
 }
 /* The sums of a block and group. */
 AMP_INLINE int64_t amp_grad_each(const AmpConvGrad *a) {
@@ -105,9 +98,10 @@ AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t do
   for (int64_t r = 0; r < a->high.taps; r++) {
     int64_t r0 = t->row + down[0], r1 = t->row + down[1];
     amp_trim(&p->high, a->high.in, r, &r0, &r1);
-    for (int64_t s = 0; s < a->wide.taps; s++, tap++) {
+    for (int64_t s = 0; s < (a->few ? 1 : a->wide.taps); s++, tap++) {
       int64_t c0 = t->col + across[0], c1 = t->col + across[1];
-      amp_trim(&p->wide, a->wide.in, s, &c0, &c1);
+      if (!a->few)
+        amp_trim(&p->wide, a->wide.in, s, &c0, &c1);
       tap->tile = (AmpGradTile){.images = r0 < r1 && c0 < c1 ? t->images : 0,
                                 .rows = r1 - r0,
                                 .cols = c1 - c0,
@@ -177,26 +171,121 @@ AMP_INLINE void amp_grad_share(AmpGradPart *p, int64_t pieces) {
   p->fetch = amp_pieces(lines, calls);
 }
 
+/* ---- few channels: results whose windows reach beyond the row ---- */
+
+/* The results first..last-1 of a tile, whose windows do not. */
+AMP_INLINE void amp_grad_inner(const AmpGradPart *p, const AmpGradSpan *t, int64_t *first,
+                               int64_t *last) {
+  int64_t from = t->col, to = t->col + t->cols;
+  amp_trim(&p->wide, p->a->wide.in, 0, &from, &to);
+  amp_trim(&p->wide, p->a->wide.in, p->a->wide.taps - 1, &from, &to);
+  *first = amp_least(from - t->col, t->cols);
+  *last = to - t->col > *first ? to - t->col : *first;
+}
+
+/* Adds the products of n channels of dy, from k on, of a result, without those of the padding. */
+AMP_FN void amp_grad_add_edge(AmpGradPart *p, int64_t image, int64_t row, int64_t col,
+                              const float *dy, int64_t k, int64_t n) {
+  const AmpConvGrad *a = p->a;
+  const int64_t outs = amp_grad_outs(a), taps = a->high.taps;
+  for (int64_t r = 0; r < taps; r++)
+    for (int64_t c = 0; c < a->c; c++) {
+      const int64_t h = row * p->high.step + p->high.origin + r;
+      const int64_t w = col * p->wide.step + p->wide.origin + c / a->few;
+      const int64_t b = c / AMP_BLOCK - p->block;
+      float x;
+      if (h < 0 || h >= a->high.in || w < 0 || w >= a->wide.in || b < 0 || b >= p->blocks)
+        continue;
+      amp_copy_some(p->x.dtype, p->x.data,
+                    ((image * a->high.in + h) * a->wide.in + w) * a->few + c % a->few, 1, &x);
+      for (int64_t i = k; i < k + n; i++) {
+        const int64_t each = i / AMP_GRAD_GROUP * p->blocks + b;
+        float *sum = p->sums + ((each * taps + r) * AMP_BLOCK + c % AMP_BLOCK) * outs;
+        sum[i % AMP_GRAD_GROUP] += x * dy[i - k];
+      }
+    }
+}
+
+AMP_FN int amp_grad_finite(const float *v, int64_t n) {
+  AmpV all = amp_v_all(0);
+  float sum = 0;
+  int64_t i = 0;
+  for (; i + AMP_WIDE <= n; i += AMP_WIDE)
+    all += amp_v_load(v + i) * 0;
+  for (; i < n; i++)
+    sum += v[i] * 0;
+  for (i = 0; i < AMP_WIDE; i++)
+    sum += all[i];
+  return sum == 0;
+}
+
+/* Products of dy with the padding are 0 where dy is finite. Is it, in all those results? With `add`
+ * adds what they give. */
+AMP_FN int amp_grad_edges(AmpGradPart *p, const AmpGradSpan *t, int64_t first, int64_t last,
+                          int add) {
+  const AmpConvGrad *a = p->a;
+  const int64_t each = p->pairs ? 2 : 1;
+  const int64_t images = amp_least(t->images * each, a->n - t->image * each);
+  float buf[AMP_BUFFER];
+  int finite = 1;
+  for (int64_t i = 0; i < images * t->rows; i++)
+    for (int64_t c = first ? 0 : last; c < t->cols; c = c + 1 == first ? last : c + 1) {
+      const int64_t image = t->image * each + i / t->rows, row = t->row + i % t->rows;
+      const int64_t at = ((image * a->high.out + row) * a->wide.out + t->col + c) * p->dy.pixel;
+      for (int64_t k = 0; k < p->dy.c; k += AMP_WIDTH) {
+        const int64_t n = amp_least(p->dy.c - k, AMP_WIDTH);
+        const float *dy = amp_read(p->dy.dtype, p->dy.data, at + k, (int)n, buf);
+        finite &= amp_grad_finite(dy, n);
+        if (add)
+          amp_grad_add_edge(p, image, row, t->col + c, dy, k, n);
+      }
+    }
+  return finite;
+}
+
+/* ---- tiles ---- */
+
+/* The elements that a tile reads: copies them, if that is to be. */
+AMP_INLINE void amp_grad_read(AmpGradPart *p, const AmpGradSpan *t) {
+  const AmpConvGrad *a = p->a;
+  if (a->few) {
+    p->x_view = amp_grad_view_few(a, p->x_copy, &p->high, t);
+    amp_grad_copy_few(a, &p->x, p->x_copy, &p->x_view, &p->high, t);
+    p->x_view.first = p->block * AMP_BLOCK;
+  } else if (a->copy_x) {
+    p->x_view = amp_grad_view(p->x_copy, &p->high, &p->wide, t);
+    amp_grad_copy(&p->x, p->x_copy, &p->x_view, &p->high, &p->wide, t, a->n);
+  } else {
+    p->x_view = amp_grad_direct(&p->x, &p->high, &p->wide, t);
+  }
+  if (a->copy_dy) {
+    p->dy_view = amp_grad_view(p->dy_copy, &p->one, &p->one, t);
+    amp_grad_copy(&p->dy, p->dy_copy, &p->dy_view, &p->one, &p->one, t, a->n);
+  } else {
+    p->dy_view = amp_grad_direct(&p->dy, &p->one, &p->one, t);
+  }
+}
+
 /* Adds what one tile gives. */
 AMP_FN void amp_grad_tile_sums(AmpGradPart *p, const AmpGradSpan *t) {
-  const AmpConvGrad *a = p->a;
-  const int64_t most = AMP_GRAD_PIECE / (amp_grad_outs(a) + amp_least(a->c, AMP_BLOCK));
-  const int64_t cols = amp_even(t->cols, most);
+  const int64_t most = amp_grad_piece(p->a), cols = amp_even(t->cols, most);
   const int64_t rows = amp_even(t->rows, (most + cols / 2) / cols);
-  const int64_t pieces = amp_pieces(t->cols, cols) * amp_pieces(t->rows, rows);
-  p->x_view = a->copy_x ? amp_grad_view(p->x_copy, &p->high, &p->wide, t)
-                        : amp_grad_direct(&p->x, &p->high, &p->wide, t);
-  p->dy_view = a->copy_dy ? amp_grad_view(p->dy_copy, &p->one, &p->one, t)
-                          : amp_grad_direct(&p->dy, &p->one, &p->one, t);
-  if (a->copy_x)
-    amp_grad_copy(&p->x, p->x_copy, &p->x_view, &p->high, &p->wide, t, a->n);
-  if (a->copy_dy)
-    amp_grad_copy(&p->dy, p->dy_copy, &p->dy_view, &p->one, &p->one, t, a->n);
-  amp_grad_share(p, pieces);
+  int64_t first = 0, last = t->cols;
+  amp_grad_read(p, t);
+  amp_grad_share(p, amp_pieces(t->cols, cols) * amp_pieces(t->rows, rows));
+  if (p->a->few) {
+    amp_grad_inner(p, t, &first, &last);
+    if (amp_grad_edges(p, t, first, last, 0)) {
+      first = 0;
+      last = t->cols;
+    } else {
+      amp_grad_edges(p, t, first, last, 1);
+    }
+  }
   for (int64_t r = 0; r < t->rows; r += rows)
-    for (int64_t c = 0; c < t->cols; c += cols) {
+    for (int64_t c = first; c < last; c += cols) {
       const int64_t down[2] = {r, amp_least(r + rows, t->rows)};
-      const int64_t across[2] = {c, amp_least(c + cols, t->cols)};
+      const int64_t across[2] = {c, amp_least(c + cols, last)};
       amp_grad_list(p, t, down, across);
       amp_grad_add(p);
     }
@@ -258,9 +347,10 @@ typedef struct AmpGradBox { /* some channels of x and dy */
 AMP_FN void amp_grad_sources(const AmprtRun *run, const AmpConvGrad *a, const AmpGradBox *box,
                              AmpSource *x, AmpSource *dy) {
   const int64_t c = box->block * AMP_BLOCK, k = box->group * AMP_GRAD_GROUP;
-  const int64_t x_size[3] = {a->high.in, a->wide.in, a->c};
+  const int64_t x_size[3] = {a->high.in, a->wide.in, a->few ? a->few : a->c};
   const int64_t dy_size[3] = {a->high.out, a->wide.out, a->k};
-  *x = amp_grad_source(run, &a->x, x_size, c, amp_least(a->c - c, box->blocks * AMP_BLOCK),
+  *x = amp_grad_source(run, &a->x, x_size, a->few ? 0 : c,
+                       a->few ? a->few : amp_least(a->c - c, box->blocks * AMP_BLOCK),
                        amp_grad_pairs(a));
   *dy = amp_grad_source(run, &a->dy, dy_size, k, amp_least(a->k - k, box->groups * AMP_GRAD_GROUP),
                         amp_grad_pairs(a));
@@ -275,10 +365,11 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
   __builtin_memset(p->ahead, 0, sizeof p->ahead);
   if (t + 1 == last && a->slots == 1) {
     const int64_t size = a->out.dtype == AMPRT_F32 ? 4 : 2, taps = amp_grad_taps(a);
+    const int64_t in = amp_least(a->c - box->block * AMP_BLOCK, box->blocks * AMP_BLOCK);
     const int64_t at = box->group * AMP_GRAD_GROUP * taps * a->c + box->block * AMP_BLOCK;
     p->ahead[2] =
         amp_grad_lines_begin((AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
-                                            .n = {(x.c * size + 63) / 64, dy.c * taps, 1, 1},
+                                            .n = {(in * size + 63) / 64, dy.c * taps, 1, 1},
                                             .step = {64, a->c * size, 0, 0}});
   }
   if (t + 1 == last && !then)
@@ -301,6 +392,7 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
                    .high = amp_axis_forward(&a->high),
                    .wide = amp_axis_forward(&a->wide),
                    .one = amp_axis_forward(&point),
+                   .block = box->block,
                    .blocks = box->blocks,
                    .groups = box->groups,
                    .tap = (AmpGradTap *)(void *)lane,
@@ -313,7 +405,7 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
   for (int i = 0; i < 2; i++)
     for (int j = 0; j < 2; j++)
       p.steps[i][j] = amp_grad_steps(
-          i ? (int)(p.x.c - (p.blocks - 1) * AMP_BLOCK) : AMP_BLOCK,
+          i ? amp_in_block(a->c, p.block + p.blocks - 1) : AMP_BLOCK,
           j ? (int)(p.dy.c - (p.groups - 1) * AMP_GRAD_GROUP) : AMP_GRAD_GROUP, p.pairs);
   amp_zero(p.sums, p.blocks * p.groups * amp_grad_each(a));
   const int64_t first = slot * tiles / a->slots, last = (slot + 1) * tiles / a->slots;

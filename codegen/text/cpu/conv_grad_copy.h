@@ -162,6 +162,54 @@ AMP_FN void amp_grad_copy(const AmpSource *s, float *to, const AmpGradView *v, c
     }
 }
 
+/* ---- the copy of few channels ---- */
+
+/* Pixels lie side by side, and the channels that a result reads of a row are a run of floats. */
+AMP_INLINE AmpGradView amp_grad_view_few(const AmpConvGrad *a, const float *at, const AmpAxis *high,
+                                         const AmpGradSpan *t) {
+  AmpGradView v = {.at = at, .block = AMP_BLOCK};
+  v.step[1] = a->wide.stride * a->few;
+  v.step[0] = amp_grad_row(a, t->cols);
+  v.phase[0] = amp_reach(high, t->rows) * v.step[0];
+  v.image = amp_phases(high) * v.phase[0];
+  return v;
+}
+
+/* n pixels of a row from `column` on. */
+AMP_FN void amp_grad_copy_row_few(const AmpSource *s, float *to, int64_t row, int64_t pair,
+                                  int64_t column, int64_t n, int64_t floats) {
+  int64_t first = column < 0 ? -column : 0, last = s->w - column < n ? s->w - column : n;
+  first = first < n ? first : n;
+  last = last < first ? first : last;
+  const int64_t from = (row * s->w + column + first) * s->c, count = (last - first) * s->c;
+  float *at = to + first * s->c;
+  amp_zero(to, first * s->c);
+  if (s->pair)
+    for (int64_t i = 0; i < count; i += AMP_BLOCK)
+      amp_grad_copy_pair(at + i, (const uint16_t *)s->data + from + i, pair ? s->pair : 0,
+                         count - i < AMP_BLOCK ? (int)(count - i) : AMP_BLOCK);
+  else
+    amp_copy_some(s->dtype, s->data, from, (int)count, at);
+  amp_zero(to + last * s->c, floats - last * s->c);
+}
+
+AMP_FN void amp_grad_copy_few(const AmpConvGrad *a, const AmpSource *s, float *to,
+                              const AmpGradView *v, const AmpAxis *high, const AmpGradSpan *t) {
+  const int64_t phases = amp_phases(high), rows = amp_reach(high, t->rows);
+  const int64_t cols = (t->cols - 1) * a->wide.stride + a->wide.taps;
+  for (int64_t n = 0; n < t->images; n++)
+    for (int64_t i = 0; i < phases * rows; i++) {
+      const int64_t f = i % phases, m = i / phases, image = (t->image + n) * (s->pair ? 2 : 1);
+      const int64_t h = (t->row + m) * high->step + f + high->origin;
+      float *row = to + n * v->image + f * v->phase[0] + m * v->step[0];
+      if (h < 0 || h >= s->h)
+        amp_zero(row, v->step[0]);
+      else
+        amp_grad_copy_row_few(s, row, image * s->h + h, image + 1 < a->n,
+                              t->col * a->wide.stride - a->wide.pad, cols, v->step[0]);
+    }
+}
+
 /* ---- fetching ahead ---- */
 
 /* Lines of memory that are read later: so many of a pixel, pixels of a row, rows of an image, and
@@ -215,6 +263,11 @@ AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, cons
       .n = {(s->c * size + 63) / 64, cols, rows, images < all - image ? images : all - image},
       .step = {64, across * s->pixel * size, down * s->w * s->pixel * size,
                s->h * s->w * s->pixel * size}};
+  if (across == 1 && s->c == s->pixel) { /* a row is one pixel */
+    l.n[0] = (cols * s->c * size + 63) / 64;
+    l.n[1] = cols > 0;
+    l.step[1] = s->w * s->pixel * size;
+  }
   return amp_grad_lines_begin(l);
 }
 

@@ -71,7 +71,9 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
 /* The tiles that fit the registers: channels of x, vectors of dy. */
 #if defined __AVX512F__
 #define AMP_GRAD_TILES(T)                                                                          \
-  T(4, 4) T(3, 4) T(1, 4) T(8, 2) T(4, 2) T(3, 2) T(1, 2) T(16, 1) T(8, 1) T(4, 1) T(3, 1) T(1, 1)
+  T(5, 4)                                                                                          \
+  T(4, 4)                                                                                          \
+  T(3, 4) T(1, 4) T(8, 2) T(4, 2) T(3, 2) T(1, 2) T(16, 1) T(9, 1) T(8, 1) T(4, 1) T(3, 1) T(1, 1)
 #else
 #define AMP_GRAD_TILES(T) T(6, 2) T(4, 2) T(3, 2) T(1, 2) T(8, 1) T(3, 1) T(1, 1)
 #endif
@@ -110,16 +112,29 @@ typedef struct AmpGradSteps {
   } step[AMP_BLOCK * AMP_GRAD_GROUP / AMP_WIDE];
 } AmpGradSteps;
 
-/* For n channels of x and m of dy: as many vectors as fit, then as many channels of x. */
+/* The tile for the next of n channels of x and m vectors of dy: as many vectors as fit, and equal
+ * shares of x. */
+AMP_FN const AmpGradTileRow *amp_grad_step(int n, int m) {
+  const AmpGradTileRow *best = NULL;
+  for (int t = 0; t < AMP_N_GRAD_TILES; t++) {
+    const AmpGradTileRow *row = &amp_grad_tiles[t];
+    if (row->vectors > m || (best && row->vectors < best->vectors))
+      continue;
+    if (!best) /* the largest of its vectors comes first */
+      n = (n + (n + row->ins - 1) / row->ins - 1) / ((n + row->ins - 1) / row->ins);
+    if (!best || best->ins > n)
+      best = row;
+  }
+  return best;
+}
+
+/* For n channels of x and m of dy. */
 AMP_FN AmpGradSteps amp_grad_steps(int n, int m, int pairs) {
   AmpGradSteps s = {0};
   const int vectors = (m + AMP_WIDE - 1) / AMP_WIDE;
   for (int v = 0, wide = 0; v < vectors; v += wide)
     for (int i = 0, high = 0; i < n; i += high) {
-      const AmpGradTileRow *best = NULL;
-      for (int t = AMP_N_GRAD_TILES - 1; t >= 0; t--)
-        if (amp_grad_tiles[t].ins <= n - i && amp_grad_tiles[t].vectors <= vectors - v)
-          best = &amp_grad_tiles[t];
+      const AmpGradTileRow *best = amp_grad_step(n - i, vectors - v);
       s.step[s.n].in = i;
       s.step[s.n].out = v * AMP_WIDE;
       s.step[s.n++].run = pairs ? best->pairs : best->run;

@@ -29,10 +29,13 @@ typedef struct CodegenOptions {
 /* backend.h: a target as the code generator sees it. */
 typedef struct Backend Backend;
 /* codegen/cpu: the CPU with oneDNN, which is the default, and with kernels of our own. */
-extern const Target target_cpu, target_cpu_own;
+/* --winograd: whether our own kernels compute convolutions by that method: where it is faster,
+ * never, or (in tests) wherever they can. */
+typedef enum Winograd { WINOGRAD_AUTO, WINOGRAD_OFF, WINOGRAD_ALWAYS } Winograd;
+extern const Target target_cpu, target_cpu_own[]; /* by Winograd */
 extern const Backend backend_cpu;
 /* The CPU with the library of this name; NULL: with the default. NULL if there is none. */
-const Backend *backend_cpu_with(const char *library);
+const Backend *backend_cpu_with(const char *library, Winograd winograd);
 
 /* What a part of a program consists of, for reports. Filled while the part is made. */
 typedef struct PartFigures {

@@ -19,6 +19,7 @@ typedef enum NormForm {
   NORM_RELU,      /* relu(x * scale + shift) in front of a conv2d_wgrad         */
 } NormForm;
 
+struct EvalTensor; /* ir/eval/eval.h */
 typedef struct Target Target;
 struct Target {
   const char *name;
@@ -42,6 +43,11 @@ struct Target {
   bool (*takes_loop)(const Target *target, const Node *main, const Kernel *loop);
   /* Scratch bytes that a kernel needs while it runs. */
   int64_t (*workspace)(const Target *target, const Kernel *kernel);
+  /* For each element of the first result of `node`, by how much its kernel may differ from what
+   * these operands give exactly; in `arena`. NULL where the target states no bound. The function
+   * may be NULL. */
+  const double *(*error_bound)(const Target *target, Arena *arena, const Node *node,
+                               const struct EvalTensor *args);
   void *context; /* the target's own */
 };
 

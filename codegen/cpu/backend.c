@@ -165,10 +165,14 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   }
 const Backend backend_cpu = CPU(target_cpu, dnn_threads, cpu_onednn_linked,
                                 "oneDNN is a shared library: give --cpu-library=own");
-static const Backend backend_cpu_own = CPU(target_cpu_own, amprt_threads, cpu_own_linked, NULL);
+static const Backend backend_cpu_own[] = {
+    CPU(target_cpu_own[WINOGRAD_AUTO], amprt_threads, cpu_own_linked, NULL),
+    CPU(target_cpu_own[WINOGRAD_OFF], amprt_threads, cpu_own_linked, NULL),
+    CPU(target_cpu_own[WINOGRAD_ALWAYS], amprt_threads, cpu_own_linked, NULL),
+};
 
-const Backend *backend_cpu_with(const char *library) {
-  static const Backend *const all[] = {&backend_cpu, &backend_cpu_own};
+const Backend *backend_cpu_with(const char *library, Winograd winograd) {
+  const Backend *const all[] = {&backend_cpu, &backend_cpu_own[winograd]};
   if (!library)
     return &backend_cpu;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)

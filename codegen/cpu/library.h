@@ -3,14 +3,20 @@
 #ifndef AMPCC_CODEGEN_CPU_LIBRARY_H
 #define AMPCC_CODEGEN_CPU_LIBRARY_H
 
+#include "codegen/codegen.h"
 #include "codegen/loop/emitter.h"
 
-typedef struct CpuLibrary {
+typedef struct CpuLibrary CpuLibrary;
+struct CpuLibrary {
   const char *name; /* as --cpu-library has it */
+  Winograd winograd;
   /* May a loop behind the main op be one kernel with it? NULL: never. */
   bool (*takes_loop)(const Node *main);
   /* Scratch bytes of a kernel with a CONV or MATMUL node, and its function and args. */
-  int64_t (*workspace)(const Kernel *kernel);
+  int64_t (*workspace)(const CpuLibrary *library, const Kernel *kernel);
+  /* As that of Target. NULL: it states none. */
+  const double *(*error_bound)(const CpuLibrary *library, Arena *arena, const Node *node,
+                               const struct EvalTensor *args);
   void (*emit_kernel)(Emitter *emit, const Kernel *kernel, KernelCall *call);
   /* Is a variant for CPUs that multiply bf16 worth its size in the program? NULL: never. */
   bool (*wants_bf16)(const Module *module);
@@ -18,10 +24,10 @@ typedef struct CpuLibrary {
   const char *const *text; /* pasted behind the prelude, or NULL */
   /* Writes the hooks of AmprtProgram: amp_open, amp_close, amp_describe. */
   void (*emit_hooks)(const Emitter *emit, FILE *out);
-} CpuLibrary;
+};
 
 extern const CpuLibrary cpu_onednn; /* onednn.c */
-extern const CpuLibrary cpu_own;    /* own.c */
+extern const CpuLibrary cpu_own[];  /* own.c: by Winograd */
 /* What their programs are linked with, as Backend.libraries. */
 extern const char *const cpu_onednn_linked[], *const cpu_own_linked[];
 

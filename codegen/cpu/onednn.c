@@ -68,7 +68,8 @@ static DnnOp dnn_op(const Kernel *kernel) {
   return op;
 }
 
-static int64_t workspace(const Kernel *kernel) {
+static int64_t workspace(const CpuLibrary *library, const Kernel *kernel) {
+  (void)library;
   static bool planned;
   char error[300];
   if (!planned) {

@@ -1,14 +1,20 @@
 /* Convolutions and matrix products as kernels of the program itself: calls of functions in
- * text/cpu/conv.h and conv_grad.h, and functions that run a loop behind a convolution. */
+ * text/cpu/conv.h, conv_grad.h and wino.h, and functions that run a loop behind a convolution. */
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/library.h"
 #include "codegen/cpu/loop_text.h"
 #include "codegen/cpu/own_plan.h"
+#include "codegen/cpu/wino_bound.h"
 #include "codegen/loop/loop.h"
 #include "codegen/text/prelude_text.h"
 
-static int64_t workspace(const Kernel *kernel) {
-  return own_plan(kernel).workspace;
+static int64_t workspace(const CpuLibrary *library, const Kernel *kernel) {
+  return own_plan(kernel, library->winograd).workspace;
+}
+
+static const double *error_bound(const CpuLibrary *library, Arena *arena, const Node *node,
+                                 const EvalTensor *args) {
+  return wino_bound(arena, node, library->winograd, args);
 }
 
 /* Where the module multiplies bf16. */
@@ -40,9 +46,9 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
             "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
             "  .in_pixel = $PIXEL, .in_channel = $CHANNEL,\n"
             "  .filter_out = $FOUT, .filter_tap = $FTAP, .filter_in = $FIN,\n"
-            "  .rows = $ROWS, .cols = $COLS, .packed = $PACKED,\n"
+            "  .rows = $ROWS, .cols = $COLS, .images = $IMAGES, .packed = $PACKED,\n"
             "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
-            "  .copy = $COPY, .copy_pairs = $PAIRS, .passing = $PASSING,\n"
+            "  .copy = $COPY, .copy_pairs = $PAIRS, .passing = $PASSING, .winograd = $WINOGRAD,\n"
             "};\n",
             holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
@@ -51,6 +57,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
                   {"CHANNEL", .number = a->in_channel}, {"FOUT", .number = a->filter_out},
                   {"FTAP", .number = a->filter_tap}, {"FIN", .number = a->filter_in},
                   {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
+                  {"IMAGES", .number = a->images}, {"WINOGRAD", .number = a->winograd},
                   {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
                   {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward},
                   {"COPY", .number = a->copy}, {"PAIRS", .number = a->copy_pairs},
@@ -103,7 +110,7 @@ static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnPlan *own,
 static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel_main(kernel);
   const char *name = args_name(emit, kernel);
-  OwnPlan plan = own_plan(kernel);
+  OwnPlan plan = own_plan(kernel, cpu_library(emit->target)->winograd);
   int64_t base = kernel_scratch(kernel);
   AmpRef a = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_a", name));
   AmpRef b = ref_read(emit, node->arg[1], arena_printf(emit->arena, "%s_b", name));
@@ -153,12 +160,10 @@ static void emit_hooks(const Emitter *emit, FILE *out) {
 
 const char *const cpu_own_linked[] = {NULL};
 
-const CpuLibrary cpu_own = {
-    .name = "own",
-    .takes_loop = own_takes_loop,
-    .workspace = workspace,
-    .emit_kernel = emit_kernel,
-    .wants_bf16 = wants_bf16,
-    .text = cpu_convolutions,
-    .emit_hooks = emit_hooks,
-};
+#define OWN(form)                                                                                  \
+  {                                                                                                \
+    .name = "own", .winograd = (form), .takes_loop = own_takes_loop, .workspace = workspace,       \
+    .error_bound = error_bound, .emit_kernel = emit_kernel, .wants_bf16 = wants_bf16,              \
+    .text = cpu_convolutions, .emit_hooks = emit_hooks,                                            \
+  }
+const CpuLibrary cpu_own[] = {OWN(WINOGRAD_AUTO), OWN(WINOGRAD_OFF), OWN(WINOGRAD_ALWAYS)};

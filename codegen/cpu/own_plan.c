@@ -1,5 +1,6 @@
 #include "codegen/cpu/own_plan.h"
 
+#include "codegen/cpu/wino_plan.h"
 #include "codegen/loop/loop.h"
 
 /* A thread's copy of a tile stays in its second-level cache, beside the filter that it meets. */
@@ -92,6 +93,7 @@ static void finish_conv(OwnPlan *plan, bool low, bool has_loop) {
   bool leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
   a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || leaves;
   a->copy_pairs = a->in_channel != 1 || a->c % 2 || a->c % (2 * FAR) == 0 || leaves;
+  a->images = 1;
   a->packed = 0;
   a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32, ALIGN);
   a->lane_bytes = ceil_to(taps * 3 * (int64_t)sizeof(int64_t), ALIGN) +
@@ -270,7 +272,7 @@ static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
   plan->workspace += sums * plan->tiles * plan->conv.k * (int64_t)sizeof(double);
 }
 
-static OwnPlan plan_main(const Node *node, bool has_loop) {
+static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   OwnPlan plan = {0};
   bool low = dtype_info[node->arg[0]->type.dtype].low;
   switch (node->op) {
@@ -288,13 +290,17 @@ static OwnPlan plan_main(const Node *node, bool has_loop) {
   default:
     BUG("`%s` is no library kernel", op_info[node->op].name);
   }
-  finish_conv(&plan, low, has_loop);
+  plan.conv.winograd = !low && wino_takes(&plan.conv, winograd);
+  if (plan.conv.winograd)
+    plan.workspace = wino_plan(&plan.conv);
+  else
+    finish_conv(&plan, low, has_loop);
   return plan;
 }
 
-OwnPlan own_plan(const Kernel *kernel) {
+OwnPlan own_plan(const Kernel *kernel, Winograd winograd) {
   const Node *main = kernel_main(kernel);
-  OwnPlan plan = plan_main(main, kernel->n_nodes > 1);
+  OwnPlan plan = plan_main(main, kernel->n_nodes > 1, winograd);
   if (kernel->n_nodes > 1) {
     Kernel loop = loop_behind(kernel);
     add_loop(&plan, main, &loop);
@@ -306,6 +312,6 @@ OwnPlan own_plan(const Kernel *kernel) {
 bool own_takes_loop(const Node *main) {
   if (main->op != OP_CONV2D && main->op != OP_CONV2D_DGRAD && main->op != OP_MATMUL)
     return false;
-  OwnPlan plan = plan_main(main, true);
+  OwnPlan plan = plan_main(main, true, WINOGRAD_OFF);
   return plan.conv.high.out == 1 || amp_tiles(&plan.conv).across == 1;
 }

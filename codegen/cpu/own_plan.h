@@ -2,6 +2,7 @@
 #ifndef AMPCC_CODEGEN_CPU_OWN_PLAN_H
 #define AMPCC_CODEGEN_CPU_OWN_PLAN_H
 
+#include "codegen/codegen.h"
 #include "codegen/text/cpu/conv_args.h"
 #include "ir/kernel.h"
 
@@ -17,7 +18,7 @@ typedef struct OwnPlan {
   int64_t workspace; /* bytes */
 } OwnPlan;
 
-OwnPlan own_plan(const Kernel *kernel);
+OwnPlan own_plan(const Kernel *kernel, Winograd winograd);
 /* Can a loop run behind the tiles of the main op? */
 bool own_takes_loop(const Node *main);
 

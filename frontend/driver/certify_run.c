@@ -75,7 +75,8 @@ static Module *compile_quietly(const Certifying *c, Options options) {
   options.text[OPT_time_report] = NULL;
   Module *module = compile_load(c->arena, &options, c->diag);
   return module && compile_passes(module, &options,
-                                  backend_target(backend_cpu_with(options.text[OPT_cpu_library])),
+                                  backend_target(backend_cpu_with(options.text[OPT_cpu_library],
+                                                                  options.winograd)),
                                   c->diag)
              ? module
              : NULL;
@@ -103,7 +104,8 @@ static bool run_step(const Certifying *c) {
   codegen.output = program;
   codegen.save_temps = NULL;
   codegen.time_report = false;
-  const Backend *backend = backend_cpu_with(c->options->text[OPT_cpu_library]);
+  const Backend *backend =
+      backend_cpu_with(c->options->text[OPT_cpu_library], c->options->winograd);
   if (build_program(&(ProgramPart){c->module, backend, NULL}, 1, &codegen) != 0)
     return false;
   const char *argv[] = {program,

@@ -48,6 +48,7 @@ typedef struct Options {
   TargetList targets;
   EmitKind emit;
   const char *output;
+  Winograd winograd;
   CompileOptions compile;
   double batch_norm_momentum; /* negative: as the model says              */
   double max_error;           /* of --certify; NaN: any error is accepted */

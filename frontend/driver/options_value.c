@@ -114,13 +114,21 @@ static bool read_levels(Options *options) {
   return true;
 }
 
-/* --cpu-library, and --cpu: a name that is known to have AVX2. The C compiler would refuse another
- * name too, but only after the whole compilation. */
+static bool read_cpu_library(Options *options) {
+  int library = 0, winograd = WINOGRAD_AUTO;
+  if (!read_choice(options, OPT_cpu_library, &library) ||
+      !read_choice(options, OPT_winograd, &winograd))
+    return false;
+  options->winograd = (Winograd)winograd;
+  if (options->text[OPT_winograd] && !library)
+    text_say("ampcc: --winograd is of --cpu-library=own; oneDNN computes directly\n");
+  return library || !options->text[OPT_winograd];
+}
+
+/* --cpu: a name that is known to have AVX2. The C compiler would refuse another name too, but only
+ * after the whole compilation. */
 static bool read_cpu(Arena *arena, const Options *options) {
   const char *name = options->text[OPT_cpu];
-  int library;
-  if (!read_choice(options, OPT_cpu_library, &library))
-    return false;
   Nearest nearest = nearest_to(name ? name : "");
   for (int i = 0; name && cpu_names[i]; i++) {
     if (!strcmp(cpu_names[i], name))
@@ -289,8 +297,9 @@ bool options_interpret(Arena *arena, Options *options) {
          read_bytes(options, OPT_max_memory, &options->compile.max_memory) &&
          read_bytes(options, OPT_bucket, &options->compile.bucket_bytes) &&
          read_cache(arena, options) && read_levels(options) && read_distributed(options) &&
-         read_cpu(arena, options) && read_output(options) && read_targets(arena, options) &&
-         read_certify(options) && check_targets(options) && check_passes(options, OPT_passes) &&
-         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
-         check_passes(options, OPT_print_after) && read_compat(options);
+         read_cpu_library(options) && read_cpu(arena, options) && read_output(options) &&
+         read_targets(arena, options) && read_certify(options) && check_targets(options) &&
+         check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&
+         check_passes(options, OPT_print_before) && check_passes(options, OPT_print_after) &&
+         read_compat(options);
 }

@@ -1,5 +1,7 @@
 /* GFLOP/s of the convolutions of ResNet-50 and of the CIFAR ResNet-20, forward, data gradient and
- * filter's gradient: our own kernels against oneDNN as ampcc calls it, run in turn.
+ * filter's gradient: our own kernels against oneDNN as ampcc calls it, run in turn; and where they
+ * are of Winograd's method, against our direct ones as well. GFLOP/s count the products of a direct
+ * convolution.
  *
  *     cpu_layers [THREADS [BATCH [ROUNDS [LAYER [TYPE [KINDS]]]]]]
  *
@@ -9,6 +11,7 @@
 #include "codegen/cpu/onednn.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/text/cpu/conv_grad.h"
+#include "codegen/text/cpu/conv_run.h"
 
 #include <math.h>
 #include <omp.h>
@@ -49,12 +52,12 @@ static double seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* One op in both forms, each with operands and workspace in an arena of its own. */
+/* One op in all forms, each with operands and workspace in an arena of its own. */
 typedef struct Contest {
-  OwnPlan own;
+  OwnPlan own, direct;
   DnnOp dnn;
-  AmprtRun own_run, dnn_run;
-  uint64_t out; /* offset of the result in both arenas */
+  AmprtRun own_run, direct_run, dnn_run;
+  uint64_t out; /* offset of the result in all arenas */
   int64_t out_count;
 } Contest;
 
@@ -100,6 +103,24 @@ static Node *make_node(Arena *memory, DnnKind kind, int64_t dim[3][4], const Dnn
   BUG("no op");
 }
 
+/* Plans one of our own forms; operands lie at `at`, workspace begins at `from`. */
+static OwnPlan open_own(Node *node, Winograd winograd, const AmpRef at[3], int64_t from,
+                        AmprtRun *run) {
+  OwnPlan plan = own_plan(&(Kernel){0, 1, &node}, winograd);
+  AmpConv *conv = &plan.conv;
+  AmpConvGrad *grad = &plan.grad;
+  run->arena = arena(from, plan.workspace);
+  run->threads = &amprt_threads;
+  conv->in = grad->x = at[0];
+  conv->filter = grad->dy = at[1];
+  conv->out = grad->out = at[2];
+  conv->packed += from;
+  conv->lane += from;
+  grad->sums += from;
+  grad->lane += from;
+  return plan;
+}
+
 static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind, int64_t n) {
   char error[300];
   int64_t pad = l->r / 2, ho = (l->h + 2 * pad - l->r) / l->stride + 1;
@@ -136,29 +157,25 @@ static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind
   const DnnOp *list[] = {&c->dnn};
   CHECK(dnn_open(list, 1, &c->dnn_run, error, sizeof error) == 0, "%s", error);
 
-  Node *node = make_node(memory, kind, dim, &c->dnn);
-  c->own = own_plan(&(Kernel){0, 1, &node});
-  c->own_run.arena = arena(at[3], c->own.workspace);
-  c->own_run.threads = &amprt_threads;
   AmpRef ref[3];
   for (int i = 0; i < 3; i++)
     ref[i] = (AmpRef){.at = at[o[i]], .where = AMP_ARENA, .dtype = (uint8_t)type};
-  AmpConv *conv = &c->own.conv;
-  AmpConvGrad *grad = &c->own.grad;
-  conv->in = grad->x = ref[0];
-  conv->filter = grad->dy = ref[1];
-  conv->out = grad->out = ref[2];
-  conv->packed += at[3];
-  conv->lane += at[3];
-  grad->sums += at[3];
-  grad->lane += at[3];
+  Node *node = make_node(memory, kind, dim, &c->dnn);
+  c->own = open_own(node, WINOGRAD_AUTO, ref, at[3], &c->own_run);
+  c->direct = open_own(node, WINOGRAD_OFF, ref, at[3], &c->direct_run);
 }
 
-static void run_own(Contest *c) {
-  if (c->own.is_grad)
-    amp_conv_grad(&c->own_run, &c->own.grad);
+static void run_plan(const OwnPlan *plan, const AmprtRun *run) {
+  if (plan->is_grad)
+    amp_conv_grad(run, &plan->grad);
   else
-    amp_conv(&c->own_run, &c->own.conv);
+    amp_conv(run, &plan->conv);
+}
+static void run_own(Contest *c) {
+  run_plan(&c->own, &c->own_run);
+}
+static void run_direct(Contest *c) {
+  run_plan(&c->direct, &c->direct_run);
 }
 static void run_dnn(Contest *c) {
   dnn_run(&c->dnn_run, &c->dnn);
@@ -188,35 +205,56 @@ static int by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Prints the fastest run of both and the median of the rounds' ratios; adds the fastest runs to
- * `total`. */
-static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double total[2]) {
+static void print_ratios(double *ratio, int rounds) {
+  qsort(ratio, (size_t)rounds, sizeof *ratio, by_size);
+  printf(" %.2f [%.2f..%.2f] |", ratio[rounds / 2], ratio[0], ratio[rounds - 1]);
+}
+
+enum { OWN, DIRECT, DNN, FORMS };
+
+/* Prints the fastest run of each form and the median of the rounds' ratios; adds the fastest runs
+ * to `total`. */
+static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double total[FORMS]) {
   static const char *const names[] = {"forward", "data", "filter"};
+  static void (*const form[FORMS])(Contest *) = {run_own, run_direct, run_dnn};
   Arena *memory = arena_new();
   Contest c;
-  double own = 1e9, dnn = 1e9, ratio[MAX_ROUNDS];
+  double best[FORMS] = {1e9, 1e9, 1e9}, now[FORMS], ratio[FORMS][MAX_ROUNDS];
   contest_open(&c, memory, l, kind, n);
   run_own(&c);
   run_dnn(&c);
   double wrong = difference(&c);
   CHECK(wrong < (type == AMPRT_F32 ? 1e-4 : 1e-2), "results differ by %g", wrong);
   for (int i = 0; i < rounds; i++) {
-    double first = i % 2 ? time_of(run_dnn, &c) : 0;
-    double mine = time_of(run_own, &c), theirs = i % 2 ? first : time_of(run_dnn, &c);
-    own = fmin(own, mine);
-    dnn = fmin(dnn, theirs);
-    ratio[i] = theirs / mine;
+    for (int k = 0; k < FORMS; k++) {
+      int f = i % 2 ? FORMS - 1 - k : k;
+      if (f != DIRECT || c.own.conv.winograd)
+        now[f] = time_of(form[f], &c);
+      best[f] = fmin(best[f], now[f]);
+    }
+    if (!c.own.conv.winograd)
+      best[DIRECT] = fmin(best[DIRECT], now[DIRECT] = now[OWN]);
+    for (int f = 0; f < FORMS; f++)
+      ratio[f][i] = now[f] / now[OWN];
   }
-  qsort(ratio, (size_t)rounds, sizeof *ratio, by_size);
-  double flop = 2.0 * (double)(n * c.dnn.ho * c.dnn.wo * l->k * l->c * l->r * l->r);
-  printf("| %dx%d%s %d->%d @%d | %s | %.0f | %.0f | %.2f [%.2f..%.2f] |\n", (int)l->r, (int)l->r,
-         l->stride == 2 ? "/2" : "", (int)l->c, (int)l->k, (int)l->h, names[kind],
-         flop / own * 1e-9, flop / dnn * 1e-9, ratio[rounds / 2], ratio[0], ratio[rounds - 1]);
+  double flop = 2e-9 * (double)(n * c.dnn.ho * c.dnn.wo * l->k * l->c * l->r * l->r);
+  printf("| %dx%d%s %d->%d @%d | %s | %.0f | %.0f |", (int)l->r, (int)l->r,
+         l->stride == 2 ? "/2" : "", (int)l->c, (int)l->k, (int)l->h, names[kind], flop / best[OWN],
+         flop / best[DNN]);
+  print_ratios(ratio[DNN], rounds);
+  if (c.own.conv.winograd) {
+    printf(" %.0f |", flop / best[DIRECT]);
+    print_ratios(ratio[DIRECT], rounds);
+  } else {
+    printf(" | |");
+  }
+  printf("\n");
   fflush(stdout);
-  total[0] += own;
-  total[1] += dnn;
+  for (int f = 0; f < FORMS; f++)
+    total[f] += best[f];
   dnn_close();
   free(c.own_run.arena);
+  free(c.direct_run.arena);
   free(c.dnn_run.arena);
   arena_free(memory);
 }
@@ -244,13 +282,15 @@ int main(int argc, char **argv) {
   char error[200];
   omp_set_num_threads(threads);
   CHECK(amprt_threads.open(threads, error, sizeof error) == 0, "%s", error);
-  double total[2] = {0};
-  printf("| layer | | own GFLOP/s | oneDNN GFLOP/s | ratio |\n|---|---|---|---|---|\n");
+  double total[FORMS] = {0};
+  printf("| layer | | own GFLOP/s | oneDNN GFLOP/s | ratio | direct GFLOP/s | ratio |\n"
+         "|---|---|---|---|---|---|---|\n");
   for (int i = 0; i < N_LAYERS; i++)
     for (int kind = DNN_CONV; kind <= DNN_WGRAD; kind++)
       if ((strcmp(only, "all") == 0 || atoi(only) == i) && strchr(kinds, "fdw"[kind]) &&
           !(kind == DNN_DGRAD && layers[i].c == 3))
         play(&layers[i], (DnnKind)kind, layers[i].cifar ? 16 * batch : batch, rounds, total);
-  printf("sums of the fastest runs: own %.1f ms, oneDNN %.1f ms\n", 1e3 * total[0], 1e3 * total[1]);
+  printf("sums of the fastest runs: own %.1f ms, own direct %.1f ms, oneDNN %.1f ms\n",
+         1e3 * total[OWN], 1e3 * total[DIRECT], 1e3 * total[DNN]);
   return 0;
 }

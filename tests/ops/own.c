@@ -1,11 +1,18 @@
 /* The CPU's own kernels (--cpu-library=own): every row of cases.def with a convolution or a matrix
  * product, at every dtype, against the evaluator; in f32 for every instruction set that this CPU
- * has, in bf16 for those that multiply it and that do not. All numbers of threads and both widths
- * of vectors must give the same bits. */
+ * has, in bf16 for those that multiply it and that do not; in f32 directly, and by Winograd's
+ * method wherever that can be. All numbers of threads and both widths of vectors must give the same
+ * bits. */
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"
 
-static const DType dtypes[] = {DT_F32, DT_F16, DT_BF16};
+static const struct {
+  DType dtype;
+  Winograd winograd;
+} form[] = {{DT_F32, WINOGRAD_OFF},
+            {DT_F32, WINOGRAD_ALWAYS},
+            {DT_F16, WINOGRAD_ALWAYS},
+            {DT_BF16, WINOGRAD_ALWAYS}};
 static const int threads[] = {1, 2, 3, 5};
 enum { V3, V4, V1, BF16 };
 /* V1 has neither vectors of eight floats nor a product and sum in one rounding. */
@@ -17,7 +24,7 @@ static const struct {
              [V1] = {"v1", "x86-64", false},
              [BF16] = {"bf16", "x86-64-v4 -mavx512bf16", false}};
 enum {
-  N_DTYPES = sizeof dtypes / sizeof *dtypes,
+  N_FORMS = sizeof form / sizeof *form,
   N_THREADS = sizeof threads / sizeof *threads,
   N_LEVELS = sizeof level / sizeof *level
 };
@@ -72,33 +79,34 @@ static int check_program(const RowSet *rows, Program *program, int l, EvalEnv *f
 
 int main(int argc, char **argv) {
   CHECK(argc == 3, "usage: own RESOURCE_FOLDER WORK_FOLDER");
-  RowSet rows[N_DTYPES];
-  Program *program[N_DTYPES][N_LEVELS] = {0};
+  RowSet rows[N_FORMS];
+  Program *program[N_FORMS][N_LEVELS] = {0};
   int failed = 0, n = 0;
-  for (int d = 0; d < N_DTYPES; d++) {
-    rows[d] = rows_plan(dtypes[d], &target_cpu_own, takes);
-    CodegenOptions options = {.compile = &rows[d].options, .resource = argv[1]};
-    program_spread(rows[d].planned);
+  for (int f = 0; f < N_FORMS; f++) {
+    rows[f] = rows_plan(form[f].dtype, &target_cpu_own[form[f].winograd], takes);
+    CodegenOptions options = {.compile = &rows[f].options, .resource = argv[1]};
+    program_spread(rows[f].planned);
     for (int l = 0; l < N_LEVELS; l++)
-      if (is_wanted(l, dtypes[d]))
-        program[d][l] = program_begin_with(
-            rows[d].arena, rows[d].planned, &options, argv[2],
-            arena_printf(rows[d].arena, "own_%s_%s", dtype_info[dtypes[d]].name, level[l].name),
-            "own", level[l].march);
+      if (is_wanted(l, form[f].dtype))
+        program[f][l] = program_begin_with(rows[f].arena, rows[f].planned, &options, argv[2],
+                                           arena_printf(rows[f].arena, "own_%s_%d_%s",
+                                                        dtype_info[form[f].dtype].name,
+                                                        form[f].winograd, level[l].name),
+                                           "own", form[f].winograd, level[l].march);
   }
-  for (int d = 0; d < N_DTYPES; d++) {
+  for (int f = 0; f < N_FORMS; f++) {
     EvalEnv *first[ROW_GRAPHS] = {0};
     for (int l = 0; l < N_LEVELS; l++)
-      if (program[d][l]) {
-        program_finish(program[d][l]);
-        failed += check_program(&rows[d], program[d][l], l, first);
-        n += rows_count(&rows[d]);
+      if (program[f][l]) {
+        program_finish(program[f][l]);
+        failed += check_program(&rows[f], program[f][l], l, first);
+        n += rows_count(&rows[f]);
       }
-    arena_free(rows[d].arena);
+    arena_free(rows[f].arena);
   }
   for (int l = 0; l < N_LEVELS; l++)
     if (!level_is_here(l))
       printf("this CPU lacks %s\n", level[l].march);
-  printf("%d rows, dtypes and instruction sets, %d failures\n", n, failed);
+  printf("%d rows, forms and instruction sets, %d failures\n", n, failed);
   return failed != 0;
 }

@@ -72,12 +72,12 @@ static const char *command(Arena *arena, const char *text, const char *object, c
 
 Program *program_begin(Arena *arena, const Module *module, const CodegenOptions *options,
                        const char *folder, const char *name) {
-  return program_begin_with(arena, module, options, folder, name, NULL, "x86-64-v3");
+  return program_begin_with(arena, module, options, folder, name, NULL, WINOGRAD_AUTO, "x86-64-v3");
 }
 
 Program *program_begin_with(Arena *arena, const Module *module, const CodegenOptions *options,
                             const char *folder, const char *name, const char *library,
-                            const char *march) {
+                            Winograd winograd, const char *march) {
   Program *p = arena_new_of(arena, Program);
   p->arena = arena;
   p->module = module;
@@ -85,7 +85,7 @@ Program *program_begin_with(Arena *arena, const Module *module, const CodegenOpt
   const char *text = arena_printf(arena, "%s/%s.c", folder, name);
   FILE *out = fopen(text, "w");
   CHECK(out, "cannot write %s", text);
-  emit_c(&(ProgramPart){module, backend_cpu_with(library), NULL}, options, out, NULL);
+  emit_c(&(ProgramPart){module, backend_cpu_with(library, winograd), NULL}, options, out, NULL);
   fclose(out);
   p->compiler = shell_begin(command(arena, text, p->object, options->resource, march));
   return p;

@@ -18,7 +18,7 @@ Program *program_begin(Arena *arena, const Module *module, const CodegenOptions 
 /* With the kernels of --cpu-library=LIBRARY, for the machine of -march=MARCH. */
 Program *program_begin_with(Arena *arena, const Module *module, const CodegenOptions *options,
                             const char *folder, const char *name, const char *library,
-                            const char *march);
+                            Winograd winograd, const char *march);
 void program_finish(Program *program);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph.
  * Returns how many guard bytes were written to (each graph is printed). */

@@ -94,13 +94,35 @@ static double tolerance(const Case *row, double want, double terms, double large
   return row->ulps > 0 ? row->ulps * 0x1p-23 * magnitude + 0x1p-149 : 0;
 }
 
+/* What the target states of an output: for each element, how far it may be off. NULL if nothing. */
+static const double *stated(const RowSet *set, const Graph *graph, const char *name,
+                            EvalEnv *values) {
+  const Node *node = NULL;
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->node[i]->op == OP_OUTPUT && strncmp(name, "output:", 7) == 0 &&
+        strcmp(attr_str(graph->node[i], ATTR_NAME, ""), name + 7) == 0)
+      node = graph->node[i]->arg[0]->node;
+  if (!node || node->n_args > MAX_AROUND || !set->target->error_bound)
+    return NULL;
+  EvalTensor args[MAX_AROUND];
+  for (int i = 0; i < node->n_args; i++) {
+    const EvalTensor *t = eval_env_get(values, node->arg[i]->name);
+    if (!t)
+      return NULL;
+    args[i] = *t;
+  }
+  return set->target->error_bound(set->target, set->arena, node, args);
+}
+
 static int compare(const RowSet *set, const char *name, const EvalTensor *got,
-                   const EvalTensor *want, const EvalTensor *terms) {
+                   const EvalTensor *want, const EvalTensor *terms, const double *bound) {
   int operand;
   const Case *row = row_of(name, &operand);
   double largest = strchr(row->values, 'n') ? 0 : largest_finite(want);
   for (int64_t i = 0, n = type_count(want->type); i < n; i++) {
     double t = tolerance(row, want->v[i], terms->v[i], largest);
+    if (bound)
+      t = bound[i] + 0x1p-24 * fabs(want->v[i]) + 0x1p-150;
     if (close_enough(got->v[i], want->v[i], t, want->type.dtype))
       continue;
     printf("FAIL %s: %s[%lld] is %.9g, not %.9g (tolerance %.3g)\n",
@@ -118,8 +140,8 @@ int rows_compare(const RowSet *set, EvalEnv *got, int g) {
   for (int i = 0; i < want->n; i++) {
     const EvalTensor *g_i = eval_env_get(got, want->name[i]);
     CHECK(g_i, "the program has no %s", want->name[i]);
-    failed +=
-        compare(set, want->name[i], g_i, &want->tensor[i], eval_env_get(terms, want->name[i]));
+    failed += compare(set, want->name[i], g_i, &want->tensor[i], eval_env_get(terms, want->name[i]),
+                      stated(set, graph, want->name[i], want));
   }
   return failed;
 }
@@ -146,7 +168,7 @@ int rows_same(const RowSet *set, const EvalEnv *first, EvalEnv *second, const ch
 
 RowSet rows_plan(DType dtype, const Target *target, bool (*takes)(const Case *row)) {
   static const char passes[] = "assign-layout,lower-norm,fuse,schedule,plan-memory,check-plan";
-  RowSet set = {.arena = arena_new(), .dtype = dtype, .takes = takes};
+  RowSet set = {.arena = arena_new(), .dtype = dtype, .takes = takes, .target = target};
   set.plain = parse(&set);
   set.planned = parse(&set);
   compile_options_default(&set.options);

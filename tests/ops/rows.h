@@ -15,6 +15,7 @@ typedef struct RowSet {
   DType dtype;
   bool (*takes)(const Case *row); /* NULL: all rows */
   CompileOptions options;
+  const Target *target;
   Module *plain, *planned; /* as written; after the passes */
 } RowSet;
 
@@ -25,7 +26,8 @@ const Case *row_of(const char *name, int *operand);
 const char *row_name(const RowSet *set, const char *value); /* "conv2d (row 41) f16" */
 /* Inputs and variables of a graph. */
 EvalEnv *rows_fill(Arena *arena, const Graph *graph);
-/* Outputs and new state of graph g against the evaluator's, within the rows' bounds. Prints each
+/* Outputs and new state of graph g against the evaluator's, within the target's bounds or, where it
+ * states none, the rows'. Prints each
  * failure and returns how many there were. */
 int rows_compare(const RowSet *set, EvalEnv *got, int g);
 /* Two results of one graph, which must have the same bits; `again` says how the second was made.

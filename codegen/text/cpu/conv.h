@@ -244,25 +244,30 @@ AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
                    amp_cut(amp_conv_thin_tiles, 1, AMP_CUT_SUMS)};
 }
 
-typedef struct AmpConvLoop {
+typedef struct AmpConvLoop AmpConvLoop;
+/* Computes groups first..last-1 of the results of a tile: directly, or by Winograd's method. */
+typedef void AmpConvFn(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart *p, int64_t first,
+                       int64_t last);
+struct AmpConvLoop {
   const AmpConv *a;
+  AmpConvFn *compute;
   AmpCuts cuts;
   AmpAxis high, wide;
   AmpTiles tiles;
   int64_t groups;      /* of channels */
   int64_t parts;       /* into which the groups of a tile are split */
-  int bad;             /* see amp_pack_filter */
+  int bad;             /* of the direct method: see amp_pack_filter */
   int reuse;           /* each thread has one place for the results of its tiles */
   const AmpGrid *grid; /* of the loop behind, */
   AmpLoopFn *behind;   /* or NULL, */
   const void *args;    /* and its args */
-} AmpConvLoop;
+};
 
 AMP_INLINE AmpConvPart amp_conv_tile_at(const AmpConvLoop *l, int64_t tile) {
   return (AmpConvPart){.a = l->a,
                        .high_span = l->high,
                        .wide_span = l->wide,
-                       .image = tile / l->tiles.across / l->tiles.down,
+                       .image = tile / l->tiles.across / l->tiles.down * l->a->images,
                        .row = tile / l->tiles.across % l->tiles.down * l->a->rows,
                        .col = tile % l->tiles.across * l->a->cols};
 }
@@ -273,8 +278,9 @@ AMP_FN void amp_conv_run(const AmpConv *a, const AmpConvPart *p, int64_t *first,
   const int64_t row = p->row * down, col = p->col * across;
   const int64_t rows = amp_least(a->rows * down, a->high.out - row);
   const int64_t cols = amp_least(a->cols * across, a->wide.out - col);
+  const int64_t images = amp_least(a->images, a->n - p->image);
   *first = ((p->image * a->high.out + row) * a->wide.out + col) * a->k;
-  *count = rows * cols * a->k;
+  *count = images * rows * cols * a->k;
 }
 
 /* Runs the loop behind on the results of a tile, which lie at `made` as if it held all. */
@@ -298,8 +304,7 @@ AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk)
   amp_conv_run(l->a, &p, &first, &count);
   if (l->reuse)
     p.out = (unsigned char *)p.out + (run->threads->number() * l->tiles.elements - first) * bytes;
-  amp_conv_part(run, &p, &l->cuts, part * l->groups / l->parts, (part + 1) * l->groups / l->parts,
-                l->bad);
+  l->compute(run, l, &p, part * l->groups / l->parts, (part + 1) * l->groups / l->parts);
   if (l->behind && l->parts == 1)
     amp_conv_behind(run, l, tile, first, count, p.out);
 }
@@ -310,34 +315,6 @@ AMP_FN void amp_conv_behind_chunk(const AmprtRun *run, const void *args, int64_t
   int64_t first = 0, count = 0;
   amp_conv_run(l->a, &p, &first, &count);
   amp_conv_behind(run, l, tile, first, count, amp_at(run, &l->a->out));
-}
-
-/* `behind`, unless it is NULL, is a loop that is cut as `grid` says and runs on each tile of the
- * result: on each as soon as it is there, but where tiles are too few for the threads, when all
- * are. */
-AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid,
-                          AmpLoopFn *behind, const void *args) {
-  const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
-  const int64_t threads = run->threads->count();
-  AmpConvLoop loop = {.a = a,
-                      .cuts = amp_conv_cuts(a),
-                      .high = amp_axis_span(&a->high, a->backward),
-                      .wide = amp_axis_span(&a->wide, a->backward),
-                      .tiles = amp_tiles(a),
-                      .groups = amp_pieces(a->k, AMP_OUTS),
-                      .bad = amp_pack_filter(run, a, leaves),
-                      .grid = grid,
-                      .behind = behind,
-                      .args = args};
-  loop.parts = amp_least(amp_pieces(4 * threads, loop.tiles.all), loop.groups);
-  loop.reuse = a->passing && loop.parts == 1 && threads <= loop.tiles.all;
-  amp_parallel(run, loop.tiles.all * loop.parts, amp_conv_chunk, &loop);
-  if (behind && loop.parts > 1)
-    amp_parallel(run, loop.tiles.all, amp_conv_behind_chunk, &loop);
-}
-
-AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
-  amp_conv_with(run, (const AmpConv *)args, NULL, NULL, NULL);
 }
 
 #endif

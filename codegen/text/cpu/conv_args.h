@@ -75,14 +75,15 @@ typedef struct AmpConv {
   int64_t n, c, k;              /* images, channels that are read, channels of the result */
   int64_t in_pixel, in_channel; /* elements from one to the next */
   int64_t filter_out, filter_tap, filter_in;
-  int64_t rows, cols; /* at most so many results of a channel are computed from one tile */
-  int64_t packed;     /* offset in the arena: the filter as the kernels read it, */
-  int64_t lane;       /* and each thread's memory, */
-  int64_t lane_bytes; /* which are so many */
+  int64_t images, rows, cols; /* at most so many results of a channel are one tile */
+  int64_t packed;             /* offset in the arena: the filter as the kernels read it, */
+  int64_t lane;               /* and each thread's memory, */
+  int64_t lane_bytes;         /* which are so many */
   int32_t backward;
   int32_t copy, copy_pairs; /* or the image is read where it lies; of bf16 in pairs */
-  int32_t passing; /* the results are for the loop behind alone (see amp_conv_with), which may take
+  int32_t passing;  /* the results are for the loop behind alone (see amp_conv_with), which may take
                       them from any part of `out` */
+  int32_t winograd; /* by that method: wino.h */
 } AmpConv;
 
 /* The tiles that the results of a convolution are cut into. Where a loop follows, each is a run of
@@ -97,9 +98,42 @@ static inline AmpTiles amp_tiles(const AmpConv *a) {
   const int64_t high = amp_axis_span(&a->high, a->backward).outs;
   const int64_t wide = amp_axis_span(&a->wide, a->backward).outs;
   AmpTiles t = {(high + a->rows - 1) / a->rows, (wide + a->cols - 1) / a->cols, 0, 0};
-  t.all = a->n * t.down * t.across;
-  t.elements = a->rows * a->cols * a->k * (a->backward ? a->high.stride * a->wide.stride : 1);
+  t.all = (a->n + a->images - 1) / a->images * t.down * t.across;
+  t.elements =
+      a->images * a->rows * a->cols * a->k * (a->backward ? a->high.stride * a->wide.stride : 1);
   return t;
+}
+
+/* ---- Winograd's method ---- */
+
+/* Windows of 3 x 3 that move by 1: each 2 x 2 results are a tile, whose AMP_WINO products are of a
+ * channel that is read and one of the result. */
+enum { AMP_WINO = 16, AMP_WINO_TAPS = 9 };
+
+/* Floats from one of the products to the next where each takes `floats`: an odd number of cache
+ * lines, so that the products do not share their places in the cache. */
+static inline int64_t amp_wino_step(int64_t floats) {
+  const int64_t line = 16;
+  return ((floats + line - 1) / line | 1) * line;
+}
+
+/* The memory of a thread, in bytes from its start: the list of taps, the copy of one image's rows,
+ * the transformed tiles, and the products of a group of channels (or its filter, where a result is
+ * not finite). */
+typedef struct AmpWinoLane {
+  int64_t copy, in, products, bytes;
+} AmpWinoLane;
+
+static inline AmpWinoLane amp_wino_lane(const AmpConv *a) {
+  const int64_t f32 = sizeof(float), down = (a->rows + 1) / 2, across = (a->wide.out + 1) / 2;
+  const int64_t channels = (a->c + AMP_BLOCK - 1) / AMP_BLOCK * AMP_BLOCK;
+  const int64_t tiles = a->images * down * across, filter = AMP_WINO_TAPS * channels * AMP_GROUP;
+  const int64_t products = AMP_WINO * amp_wino_step(tiles * AMP_GROUP);
+  AmpWinoLane l = {.copy = 256};
+  l.in = l.copy + (2 * down + 2) * (2 * across + 2) * channels * f32;
+  l.products = l.in + AMP_WINO * amp_wino_step(tiles * channels) * f32;
+  l.bytes = l.products + (products > filter ? products : filter) * f32;
+  return l;
 }
 
 /* The filter's gradient, from x and dy. Its sum over all results is cut into tiles of at most rows

@@ -1,0 +1,31 @@
+/* A bound on the rounding errors of convolutions that our own kernels compute by Winograd's method,
+ * for the certificate and the tests. */
+#ifndef AMPCC_CODEGEN_CPU_WINO_BOUND_H
+#define AMPCC_CODEGEN_CPU_WINO_BOUND_H
+
+#include "codegen/codegen.h"
+#include "ir/eval/eval.h"
+
+/* For each element of the result, by how much it may differ from the exact one before that is
+ * rounded to f32. NULL if the node is not computed by Winograd's method.
+ *
+ * Each element is a sum of products of operands that pass n roundings at most, one after the other,
+ * and whose factors in all of them are 0, 1/2 or 1 (wino_tile.h). By Higham's Lemma 3.1 (Accuracy
+ * and Stability of Numerical Algorithms, 2nd edition, 2002) n roundings change a term by at most
+ * gamma(n) = n u / (1 - n u) of it, u = 2^-24. So the error is at most gamma(n) times the same sums
+ * of magnitudes, made with the magnitudes of the transforms' factors: for F(2x2,3x3)
+ *
+ *   |y - Y| <= gamma(c + 10) |A'| ( sum over c of |G||g||G'| * |B'||d||B| ) |A|
+ *
+ * where 2 of the roundings are of B', in each direction 1, 4 of G, 4 of A', and c of the sum over c
+ * channels, a rounding for each product and sum. It is the componentwise form of Theorem 2 of
+ * Barabasz, Anderson, Soodhalter and Gregg, Error Analysis and Improving the Accuracy of Winograd
+ * Convolution for Deep Neural Networks, ACM Transactions on Mathematical Software 46(4), 2020.
+ *
+ * The halves of G and the products may be subnormal, which a sum cannot be without being exact: an
+ * element of the transformed filter is off by 2^-148 more, a product by 2^-150. Where a transform
+ * may overflow, the direct kernel may have computed the result: then its bound, gamma(9 c) times
+ * the sum of the magnitudes of the terms, holds too. */
+const double *wino_bound(Arena *arena, const Node *node, Winograd winograd, const EvalTensor *args);
+
+#endif

@@ -1,0 +1,47 @@
+#include "codegen/cpu/wino_plan.h"
+
+enum { ALIGN = 64, F32 = sizeof(float) };
+/* The transformed tiles of a piece stay in the second-level cache. */
+enum { TILES_BYTES = 1 << 20 };
+
+static int64_t ceil_to(int64_t n, int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static int64_t most(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
+  return high->taps == 3 && wide->taps == 3 && high->stride == 1 && wide->stride == 1;
+}
+
+/* GFLOP/s of one thread, counted as direct products, and the ratio to the direct kernel: batch 8
+ * (CIFAR's: 128), Zen 5 with AVX-512, 2026-11-23, tests/bench/cpu_layers.
+ *
+ *                  64 @56     128 @28    256 @14    512 @7     32 @16     64 @8      16 @32
+ *   forward        377 1.59   467 1.83   469 1.89   288 1.29   307 1.43   414 1.68   186 1.05
+ *   data gradient  369 1.57   446 1.82   464 1.84   282 1.23   298 1.35   394 1.71   192 1.05
+ *
+ * With 16 channels the transforms cost what the products save. */
+bool wino_takes(const AmpConv *a, Winograd winograd) {
+  enum { FEWEST = 32 };
+  bool faster = a->c >= FEWEST && a->k >= FEWEST;
+  return is_3x3(&a->high, &a->wide) && (winograd == WINOGRAD_ALWAYS || faster);
+}
+
+int64_t wino_plan(AmpConv *a) {
+  int64_t across = (a->wide.out + 1) / 2, down = (a->high.out + 1) / 2;
+  int64_t row = across * ceil_to(a->c, AMP_BLOCK) * AMP_WINO * F32;
+  int64_t rows = most(1, least(down, TILES_BYTES / row));
+  int64_t pieces = (down + rows - 1) / rows;
+  a->rows = 2 * ((down + pieces - 1) / pieces);
+  a->cols = a->wide.out;
+  a->images = pieces > 1 ? 1 : most(1, least(a->n, TILES_BYTES / (row * down)));
+  a->packed = 0;
+  a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * AMP_WINO * F32, ALIGN);
+  a->lane_bytes = amp_wino_lane(a).bytes;
+  return a->lane + AMP_TEAM * a->lane_bytes;
+}

@@ -1,0 +1,13 @@
+/* When our own kernels compute by Winograd's method, and in which pieces. */
+#ifndef AMPCC_CODEGEN_CPU_WINO_PLAN_H
+#define AMPCC_CODEGEN_CPU_WINO_PLAN_H
+
+#include "codegen/codegen.h"
+#include "codegen/text/cpu/conv_args.h"
+
+/* Is the convolution or data gradient, of f32, computed so? */
+bool wino_takes(const AmpConv *a, Winograd winograd);
+/* Chooses its pieces: whole images, or some rows of one. Returns the bytes of its workspace. */
+int64_t wino_plan(AmpConv *a);
+
+#endif

@@ -1,0 +1,56 @@
+/* A convolution, its data gradient or a matrix product, by the method that was planned for it, and
+ * the loop behind it. */
+#ifndef AMP_CONV_RUN_H
+#define AMP_CONV_RUN_H
+
+#include "codegen/text/cpu/wino.h"
+
+AMP_FN void amp_conv_direct(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart *p,
+                            int64_t first, int64_t last) {
+  amp_conv_part(run, p, &l->cuts, first, last, l->bad);
+}
+
+/* Makes the filter ready, and says how many tiles at least each thread should have, of those that
+ * are there or of parts of them. */
+AMP_FN int64_t amp_conv_prepare(const AmprtRun *run, AmpConvLoop *l) {
+  const AmpConv *a = l->a;
+  if (a->winograd) {
+    amp_wino_filters(run, a);
+    l->compute = amp_wino_tile;
+    l->groups = amp_pieces(a->k, AMP_GROUP);
+    return 1; /* each part transforms all that the tile reads */
+  }
+  l->bad = amp_pack_filter(run, a,
+                           amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward));
+  l->compute = amp_conv_direct;
+  l->groups = amp_pieces(a->k, AMP_OUTS);
+  return 4;
+}
+
+/* `behind`, unless it is NULL, is a loop that is cut as `grid` says and runs on each tile of the
+ * result: on each as soon as it is there, but where tiles are too few for the threads, when all
+ * are. */
+AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid,
+                          AmpLoopFn *behind, const void *args) {
+  const int64_t threads = run->threads->count();
+  AmpConvLoop loop = {.a = a,
+                      .cuts = amp_conv_cuts(a),
+                      .high = amp_axis_span(&a->high, a->backward),
+                      .wide = amp_axis_span(&a->wide, a->backward),
+                      .tiles = amp_tiles(a),
+                      .grid = grid,
+                      .behind = behind,
+                      .args = args};
+  const int64_t each = amp_conv_prepare(run, &loop);
+  loop.parts = amp_least(amp_pieces(each * threads, loop.tiles.all), loop.groups);
+  loop.reuse = a->passing && loop.parts == 1 && threads <= loop.tiles.all;
+  amp_parallel(run, loop.tiles.all * loop.parts, amp_conv_chunk, &loop);
+  if (behind && loop.parts > 1)
+    amp_parallel(run, loop.tiles.all, amp_conv_behind_chunk, &loop);
+}
+
+AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
+  amp_conv_with(run, (const AmpConv *)args, NULL, NULL, NULL);
+}
+
+#endif

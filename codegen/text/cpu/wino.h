@@ -1,0 +1,245 @@
+/* Convolutions and their data gradients by Winograd's method: [copy of rows of an image] ->
+ * [transformed tiles] -> for each group of channels of the result [16 products of tiles and the
+ * transformed filter, by the register tile of conv_tile.h] -> [transform back, store]. The rows of
+ * a piece and its images follow from shapes alone.
+ *
+ * An element that is Inf or NaN makes every result of the tiles that read it Inf or NaN, and an
+ * overflow inside a transform does so too. So where all results of a piece and group are finite,
+ * all was finite on the way; where one is not, they are computed again as conv.h does. */
+#ifndef AMP_WINO_H
+#define AMP_WINO_H
+
+#include "codegen/text/cpu/wino_tile.h"
+
+/* Some rows of some images: what one thread computes at a time. */
+typedef struct AmpWinoPiece {
+  const AmpConv *a;
+  AmpAxis high, wide;
+  int64_t image, images, row, rows; /* of the results */
+  int64_t down, across, tiles;      /* of an image, of a row, of all images */
+  float *copy, *in, *products, *out;
+  int64_t in_step, products_step; /* from product to product */
+} AmpWinoPiece;
+
+/* ---- the filter ---- */
+
+AMP_INLINE int amp_in_group(int64_t channels, int64_t group) {
+  const int64_t left = channels - group * AMP_OUTS;
+  return left < AMP_OUTS ? (int)left : AMP_OUTS;
+}
+
+/* Packs one group and block of the filter as conv_filter.h has it. */
+AMP_FN void amp_wino_pack(const AmpConv *a, const float *filter, float *to, int64_t group,
+                          int64_t block) {
+  const int64_t k = group * AMP_OUTS;
+  const int m = amp_in_group(a->k, group), n = amp_in_block(a->c, block);
+  for (int64_t t = 0; t < AMP_WINO_TAPS; t++) {
+    const float *from =
+        filter + k * a->filter_out + t * a->filter_tap + block * AMP_BLOCK * a->filter_in;
+    float *tap = to + amp_packed_tap(a, t) * n * AMP_OUTS;
+    if (m < AMP_OUTS)
+      amp_zero(tap, n * AMP_OUTS);
+    if (a->filter_out != 1)
+      amp_turn(tap, AMP_OUTS, from, a->filter_out, m, n);
+    for (int i = 0; i < n && a->filter_out == 1; i++)
+      if (m == AMP_OUTS) /* a size that the compiler knows */
+        __builtin_memcpy(tap + i * AMP_OUTS, from + i * a->filter_in, AMP_OUTS * sizeof *to);
+      else
+        __builtin_memcpy(tap + i * AMP_OUTS, from + i * a->filter_in, (size_t)m * sizeof *to);
+  }
+}
+
+AMP_INLINE int64_t amp_wino_filter_step(const AmpConv *a) {
+  return amp_blocks(a->c) * AMP_BLOCK * AMP_OUTS;
+}
+AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int64_t group) {
+  return (float *)(void *)(run->arena + a->packed) + group * AMP_WINO * amp_wino_filter_step(a);
+}
+
+/* Transforms one group and block of the filter: for each product and channel that is read, one
+ * vector over the group. */
+AMP_FN void amp_wino_filter_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpConv *a = (const AmpConv *)args;
+  const int64_t blocks = amp_blocks(a->c), group = chunk / blocks, block = chunk % blocks;
+  const int64_t n = amp_in_block(a->c, block) * AMP_OUTS;
+  float taps[AMP_WINO_TAPS * AMP_BLOCK * AMP_OUTS];
+  amp_wino_pack(a, (const float *)amp_at(run, &a->filter), taps, group, block);
+  amp_wino_filter(taps, n, n, amp_wino_filter_at(run, a, group) + block * AMP_BLOCK * AMP_OUTS,
+                  amp_wino_filter_step(a));
+}
+
+AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
+  amp_parallel(run, amp_pieces(a->k, AMP_OUTS) * amp_blocks(a->c), amp_wino_filter_chunk, a);
+}
+
+/* ---- a piece ---- */
+
+/* Copies the rows of one image that the piece reads. */
+AMP_FN AmpTileCopy amp_wino_copy(const AmprtRun *run, const AmpWinoPiece *p, int64_t image) {
+  const AmpSource source = amp_conv_source(run, p->a);
+  const AmpTileCopy copy = amp_tile_copy(p->copy, &p->high, &p->wide, 2 * p->down, 2 * p->across);
+  amp_copy_tile(&source, &copy, &p->high, &p->wide, image, p->row, 0);
+  return copy;
+}
+
+/* Copies and transforms what the piece reads: for each product and block of channels all tiles. */
+AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoPiece *p) {
+  for (int64_t i = 0; i < p->images; i++) {
+    const AmpTileCopy copy = amp_wino_copy(run, p, p->image + i);
+    for (int64_t b = 0; b < amp_blocks(p->a->c); b++)
+      for (int64_t r = 0; r < p->down; r++)
+        amp_wino_row(copy.at + b * copy.block + 2 * r * copy.step[0], copy.step[0], p->across,
+                     p->in + (b * p->tiles + (i * p->down + r) * p->across) * AMP_BLOCK,
+                     p->in_step);
+  }
+}
+
+/* All products of one group of channels. */
+AMP_FN void amp_wino_multiply(const AmpWinoPiece *p, const AmpCut *cut, const float *w) {
+  static const AmpTap tap = {.run = 1};
+  AmpConvTile tile = {.tap = &tap,
+                      .taps = 1,
+                      .filter_taps = 1,
+                      .channels = p->a->c,
+                      .step = AMP_BLOCK,
+                      .block = p->tiles * AMP_BLOCK,
+                      .y_step = AMP_OUTS};
+  for (int i = 0; i < AMP_WINO; i++, w += amp_wino_filter_step(p->a)) {
+    const float *x = p->in + i * p->in_step;
+    float *y = p->products + i * p->products_step;
+    for (int64_t t = 0; t < p->tiles;) {
+      const AmpConvTileRow *row = amp_cut_next(cut, 0, p->tiles - t);
+      tile.far = row->pixels / 2 * AMP_BLOCK;
+      tile.y_far = row->pixels / 2 * AMP_OUTS;
+      row->run(&tile, x + t * AMP_BLOCK, w, y + t * AMP_OUTS);
+      t += row->pixels;
+    }
+  }
+}
+
+/* Stores m channels of one tile's results, rows x cols of them. */
+AMP_INLINE void amp_wino_store(AmpV y[2][2], float *to, int64_t row, int64_t col, int64_t rows,
+                               int64_t cols, int m) {
+  AMP_UNROLL(2)
+  for (int i = 0; i < 2; i++)
+    AMP_UNROLL(2)
+  for (int j = 0; j < 2; j++)
+    if (i < rows && j < cols) {
+      if (m >= AMP_WIDE)
+        amp_v_store(to + i * row + j * col, y[i][j]);
+      else
+        __builtin_memcpy(to + i * row + j * col, &y[i][j], (size_t)m * sizeof *to);
+    }
+}
+
+/* Transforms the products of m channels, from k on, back and stores the results. Returns whether
+ * one of them is Inf or NaN. */
+AMP_FN int amp_wino_out(const AmpWinoPiece *p, int64_t k, int m) {
+  const AmpConv *a = p->a;
+  const int64_t col = a->k, row = a->wide.out * col;
+  AmpV wild = amp_v_all(0);
+  for (int64_t r = 0; r < p->images * p->down; r++) {
+    const int64_t image = p->image + r / p->down, h = p->row + r % p->down * 2;
+    const float *from = p->products + r * p->across * AMP_OUTS;
+    float *to = p->out + (image * a->high.out + h) * row + k;
+    for (int64_t c = 0; c < p->across; c++, from += AMP_OUTS, to += 2 * col)
+      for (int v = 0; v < m; v += AMP_WIDE) {
+        AmpV y[2][2];
+        amp_wino_results(from + v, p->products_step, y);
+        amp_wino_store(y, to + v, row, col, a->high.out - h, a->wide.out - 2 * c, m - v);
+        AMP_UNROLL(4)
+        for (int i = 0; i < 4; i++)
+          wild = amp_v_fma(y[i / 2][i % 2], amp_v_all(0), wild);
+      }
+  }
+  int any = 0;
+  for (int i = 0; i < AMP_WIDE; i++)
+    any |= wild[i] != 0;
+  return any;
+}
+
+AMP_INLINE const AmpCut *amp_cut_for(const AmpCuts *cuts, int m) {
+  return m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
+}
+
+/* Computes one group of channels as conv.h does. */
+AMP_FN void amp_wino_direct(const AmprtRun *run, const AmpWinoPiece *p, const AmpCuts *cuts,
+                            int64_t group) {
+  const int m = amp_in_group(p->a->k, group);
+  const AmpCut *cut = amp_cut_for(cuts, m);
+  const AmpConv *a = p->a;
+  const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
+  float *w = p->products;
+  AmpConvPart part = {.a = a,
+                      .high = p->high,
+                      .wide = p->wide,
+                      .high_span = p->high,
+                      .wide_span = p->wide,
+                      .row = p->row,
+                      .rows = p->rows,
+                      .cols = a->wide.out,
+                      .tap = (AmpTap *)(void *)amp_lane(run, a->lane, a->lane_bytes),
+                      .out = p->out};
+  for (int64_t b = 0; b < amp_blocks(a->c); b++)
+    amp_wino_pack(a, (const float *)amp_at(run, &a->filter), w + amp_filter_at(a, 0, b), group, b);
+  const int bad = leaves && amp_any_wild(w, AMP_WINO_TAPS * a->c * AMP_OUTS);
+  for (int64_t i = 0; i < p->images; i++) {
+    part.image = p->image + i;
+    part.copy = amp_wino_copy(run, p, part.image);
+    part.tile = (AmpConvTile){.tap = part.tap,
+                              .filter_taps = AMP_WINO_TAPS,
+                              .channels = a->c,
+                              .step = part.copy.step[1],
+                              .block = part.copy.block};
+    amp_list_taps(&part, 0, 0, 0);
+    if (bad)
+      amp_conv_exact(&part, amp_cut_next(cut, 0, 1), w, group * AMP_OUTS, m);
+    else
+      amp_conv_group(&part, cut, w, group * AMP_OUTS, m);
+  }
+}
+
+/* Some groups, of AMP_GROUP channels together whatever the width of vectors: all of them are
+ * computed again where one is not finite, so that the bits do not depend on that width. */
+AMP_FN void amp_wino_groups(const AmprtRun *run, const AmpWinoPiece *p, const AmpCuts *cuts,
+                            int64_t first, int64_t last) {
+  const AmpConv *a = p->a;
+  int wild = 0;
+  for (int64_t g = first; g < last; g++) {
+    const int m = amp_in_group(a->k, g);
+    amp_wino_multiply(p, amp_cut_for(cuts, m), amp_wino_filter_at(run, a, g));
+    wild |= amp_wino_out(p, g * AMP_OUTS, m);
+  }
+  for (int64_t g = first; g < last && wild; g++)
+    amp_wino_direct(run, p, cuts, g);
+}
+
+/* Groups first..last-1, of AMP_GROUP channels each, of the results of some rows of some images. */
+AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart *at, int64_t first,
+                          int64_t last) {
+  const AmpConv *a = l->a;
+  const AmpWinoLane in_lane = amp_wino_lane(a);
+  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
+  AmpWinoPiece p = {.a = a,
+                    .high = amp_axis(&a->high, a->backward, 0),
+                    .wide = amp_axis(&a->wide, a->backward, 0),
+                    .image = at->image,
+                    .images = amp_least(a->images, a->n - at->image),
+                    .row = at->row,
+                    .rows = amp_least(a->rows, a->high.out - at->row),
+                    .across = amp_pieces(a->wide.out, 2),
+                    .copy = (float *)(void *)(lane + in_lane.copy),
+                    .in = (float *)(void *)(lane + in_lane.in),
+                    .products = (float *)(void *)(lane + in_lane.products),
+                    .out = (float *)at->out};
+  p.down = amp_pieces(p.rows, 2);
+  p.tiles = p.images * p.down * p.across;
+  p.in_step = amp_wino_step(p.tiles * amp_blocks(a->c) * AMP_BLOCK);
+  p.products_step = amp_wino_step(p.tiles * AMP_OUTS);
+  amp_wino_in(run, &p);
+  const int64_t each = AMP_GROUP / AMP_OUTS, groups = amp_pieces(a->k, AMP_OUTS);
+  for (int64_t g = first * each; g < last * each; g += each)
+    amp_wino_groups(run, &p, &l->cuts, g, amp_least(g + each, groups));
+}
+
+#endif

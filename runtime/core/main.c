@@ -306,7 +306,8 @@ static AmprtStatus open_state(AmprtSession *session, int *unreadable, AmprtError
   AmprtInject inject = {0};
   AmprtStatus status = amprt_inject_open(&inject, &session->machine, options->inject, error);
   amprt_inject_close(&inject);
-  amprt_init(session->program, session->machine.run.state, session->progress.seed);
+  amprt_init(session->program, session->machine.run.state, session->progress.seed,
+             session->machine.run.threads);
   amprt_machine_push_state(&session->machine);
   if (!status && options->resume)
     status = open_dir(session, error);

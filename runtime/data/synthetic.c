@@ -34,8 +34,9 @@ static void set_lengths(AmprtData *data, const AmprtOptions *options) {
     data->train.n = data->test.n = options->synthetic_examples;
 }
 
-static AmprtStatus draw(AmprtDataset *set, const AmprtProgram *program, const AmprtOptions *options,
-                        AmprtError *error) {
+/* Draws the batch; its images are those of `like`, unless that is NULL. */
+static AmprtStatus draw(AmprtDataset *set, const AmprtDataset *like, const AmprtProgram *program,
+                        const AmprtOptions *options, AmprtError *error) {
   uint64_t seed = (uint64_t)options->seed;
   size_t batch = (size_t)program->batch_size;
   size_t size = (size_t)(program->height * program->width * program->channels) * batch;
@@ -46,7 +47,10 @@ static AmprtStatus draw(AmprtDataset *set, const AmprtProgram *program, const Am
   set->batch_label = malloc(batch * sizeof *set->batch_label);
   if (!set->batch_image || !set->batch_label)
     return amprt_fail_memory(error, size * sizeof *set->batch_image, "the synthetic batch");
-  draw_images(amprt_rng_key(seed, "synthetic.image"), options, set->batch_image, size);
+  if (like)
+    memcpy(set->batch_image, like->batch_image, size * sizeof *set->batch_image);
+  else
+    draw_images(amprt_rng_key(seed, "synthetic.image"), options, set->batch_image, size);
   AmprtKey key = amprt_rng_key(seed, "synthetic.label");
   uint32_t classes = program->n_classes > 1 ? (uint32_t)program->n_classes - 1 : 1;
   for (size_t i = 0; i < batch; i++)
@@ -58,6 +62,6 @@ AmprtStatus amprt_synthetic_open(AmprtData *data, const AmprtProgram *program,
                                  const AmprtOptions *options, AmprtError *error) {
   data->synthetic = true;
   set_lengths(data, options);
-  AmprtStatus status = draw(&data->train, program, options, error);
-  return status ? status : draw(&data->test, program, options, error);
+  AmprtStatus status = draw(&data->train, NULL, program, options, error);
+  return status ? status : draw(&data->test, &data->train, program, options, error);
 }

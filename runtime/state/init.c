@@ -106,9 +106,6 @@ static Fill *variance_scaling(const AmprtVariable *variable, Source *source) {
 
 static Fill *choose(const AmprtVariable *variable, Source *source) {
   switch ((AmprtInit)variable->init) {
-  case AMPRT_ZEROS:
-    source->a = 0;
-    return fill_constant;
   case AMPRT_ONES:
     source->a = 1;
     return fill_constant;
@@ -122,6 +119,7 @@ static Fill *choose(const AmprtVariable *variable, Source *source) {
     return fill_truncated;
   case AMPRT_VARIANCE_SCALING:
     return variance_scaling(variable, source);
+  case AMPRT_ZEROS:
   case AMPRT_DATA:
     break;
   }
@@ -140,19 +138,47 @@ static void store_exact(AmprtDType dtype, double value, unsigned char *at) {
   }
 }
 
-static void init_one(const AmprtVariable *variable, unsigned char *state, uint64_t seed) {
-  Source source = {variable, amprt_rng_key(seed, variable->name), variable->init_arg[0],
-                   variable->init_arg[1]};
-  Fill *fill = choose(variable, &source);
-  uint64_t n = (uint64_t)amprt_variable_elements(variable);
-  size_t size = amprt_dtype_size(variable->dtype);
-  unsigned char *at = state + variable->at;
-  for (uint64_t i = 0; i < n; i++) {
+/* A variable is filled in pieces of so many elements, a multiple of four. */
+enum { PIECE = 16384 };
+
+typedef struct Filling {
+  Source source;
+  Fill *fill;
+  unsigned char *at;
+} Filling;
+
+static void fill_piece(const AmprtRun *run, const void *args, int64_t piece) {
+  const Filling *f = args;
+  uint64_t n = (uint64_t)amprt_variable_elements(f->source.variable);
+  uint64_t first = (uint64_t)piece * PIECE, last = n - first < PIECE ? n : first + PIECE;
+  AmprtDType dtype = (AmprtDType)f->source.variable->dtype;
+  size_t size = amprt_dtype_size(dtype);
+  (void)run;
+  for (uint64_t i = first; i < last; i += 4) {
     double four[4];
-    if (i % 4 == 0)
-      fill(&source, i / 4, four);
-    store_exact(variable->dtype, four[i % 4], at + i * size);
+    f->fill(&f->source, i / 4, four);
+    for (uint64_t k = i; k < last && k < i + 4; k++)
+      if (dtype == AMPRT_F32)
+        ((float *)(void *)f->at)[k] = (float)four[k - i];
+      else
+        store_exact(dtype, four[k - i], f->at + k * size);
   }
+}
+
+static void init_one(const AmprtVariable *variable, unsigned char *state, uint64_t seed,
+                     const AmprtThreads *threads) {
+  Filling f = {.source = {variable, amprt_rng_key(seed, variable->name), variable->init_arg[0],
+                          variable->init_arg[1]},
+               .at = state + variable->at};
+  if (variable->init == AMPRT_ZEROS)
+    return;
+  f.fill = choose(variable, &f.source);
+  int64_t pieces = (amprt_variable_elements(variable) + PIECE - 1) / PIECE;
+  if (threads)
+    threads->loop(pieces, fill_piece, NULL, &f);
+  else
+    for (int64_t i = 0; i < pieces; i++)
+      fill_piece(NULL, &f, i);
 }
 
 bool amprt_variable_is_saved(const AmprtVariable *variable) {
@@ -173,10 +199,11 @@ void amprt_init_copies(const AmprtProgram *program, unsigned char *state) {
   init_followers(program, AMPRT_COPY, state);
 }
 
-void amprt_init(const AmprtProgram *program, unsigned char *state, uint64_t seed) {
+void amprt_init(const AmprtProgram *program, unsigned char *state, uint64_t seed,
+                const AmprtThreads *threads) {
   for (int i = 0; i < program->n_variables; i++)
     if (program->variable[i].kind != AMPRT_COPY)
-      init_one(&program->variable[i], state, seed);
+      init_one(&program->variable[i], state, seed, threads);
   init_followers(program, AMPRT_AVERAGE, state);
   amprt_init_copies(program, state);
 }

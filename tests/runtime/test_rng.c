@@ -109,22 +109,26 @@ static void test_init(void **state) {
       {AMPRT_VARIANCE_SCALING, {1, 2, 2}, 0, .04811, .083333},
   };
   static float x[N], again[N];
+  char error[200];
+  assert_int_equal(amprt_threads.open(3, error, sizeof error), 0);
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
     double mean, deviation, most;
     AmprtVariable variable = {"w", AMPRT_F32, 4, AMPRT_PARAM, want[i].init, {32, 3, 3, 64}};
     memcpy(variable.init_arg, want[i].arg, sizeof variable.init_arg);
     AmprtProgram program = {.variable = &variable, .n_variables = 1};
-    amprt_init(&program, (unsigned char *)x, 1);
-    amprt_init(&program, (unsigned char *)again, 1);
+    amprt_init(&program, (unsigned char *)x, 1, NULL);
+    amprt_init(&program, (unsigned char *)again, 1, &amprt_threads);
     assert_memory_equal(x, again, sizeof x);
     moments(x, N, &mean, &deviation, &most);
     assert_true(fabs(mean - want[i].mean) <= .03 * want[i].deviation);
     assert_true(fabs(deviation - want[i].deviation) <= .02 * want[i].deviation + 1e-12);
     assert_true(most <= want[i].most * 1.0001);
   }
+  amprt_threads.close();
   AmprtVariable exact = {"d", AMPRT_I64, 1, AMPRT_COUNTER, AMPRT_DATA, {3}, .init_data = data};
   int64_t whole[3];
-  amprt_init(&(AmprtProgram){.variable = &exact, .n_variables = 1}, (unsigned char *)whole, 1);
+  amprt_init(&(AmprtProgram){.variable = &exact, .n_variables = 1}, (unsigned char *)whole, 1,
+             NULL);
   assert_int_equal(whole[0], 1);
   assert_int_equal(whole[2], 10000000000);
 }

@@ -22,6 +22,7 @@ typedef struct AmpConvPart {
   int64_t image, row, col, rows, cols;
   AmpTap *tap;
   AmpTileCopy copy; /* or where the image lies */
+  int is_dense;     /* it lies there without gaps */
   AmpConvTile tile;
   void *out; /* as if all results were stored one behind the other */
 } AmpConvPart;
@@ -92,6 +93,7 @@ AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const floa
   p->tile.y_step = y_step;
   p->tile.y_far = y_far;
   p->tile.narrow = dtype == AMPRT_BF16;
+  p->tile.ahead = p->is_dense ? n * p->tile.step : 0;
   if ((dtype == AMPRT_F32 || (dtype == AMPRT_BF16 && amp_in_pairs(p->a))) &&
       (m == AMP_OUTS || m == AMP_WIDE)) {
     row->run(&p->tile, x, w, (unsigned char *)p->out + y * size);
@@ -206,7 +208,8 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
   const int64_t list = (amp_filter_taps(a) * (int64_t)sizeof(AmpTap) + 63) / 64 * 64;
   p->tap = (AmpTap *)(void *)lane;
-  if (amp_in_pairs(a) ? a->copy_pairs : a->copy) {
+  const int copy = amp_in_pairs(a) ? a->copy_pairs : a->copy;
+  if (copy) {
     float *to = (float *)(void *)(lane + list);
     const int64_t rows = amp_least(a->rows, high.outs - p->row);
     const int64_t cols = amp_least(a->cols, wide.outs - p->col);
@@ -222,6 +225,7 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
                           .channels = amp_elements(a),
                           .step = p->copy.step[1],
                           .block = p->copy.block};
+  p->is_dense = !copy && p->tile.step == p->tile.channels;
   for (int64_t f = 0; f < amp_remainders(&a->high, a->backward); f++)
     for (int64_t g = 0; g < amp_remainders(&a->wide, a->backward); g++) {
       p->high = amp_axis(&a->high, a->backward, f);

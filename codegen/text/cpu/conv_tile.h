@@ -21,6 +21,7 @@ typedef struct AmpConvTile {
   int64_t channels;          /* that are read */
   int64_t step, block, far;  /* in the image: to the next result, block; to the later half */
   int64_t y_step, y_far;     /* in the result */
+  int64_t ahead;             /* to where the next tile reads, which this one fetches; or 0 */
   int narrow;                /* results of pairs are stored as bf16 */
 } AmpConvTile;
 
@@ -48,12 +49,29 @@ AMP_INLINE void amp_conv_tile_store(const AmpConvTile *a, void *y, int64_t at, c
     amp_v_store((float *)y + at + v * AMP_WIDE, sum[v]);
 }
 
+/* Fetches the place of a result, which is written long after. */
+AMP_INLINE void amp_conv_tile_fetch(const AmpConvTile *a, const void *y, int64_t at,
+                                    const int pairs) {
+  if (pairs && a->narrow) {
+    __builtin_prefetch((const uint16_t *)y + at, 1);
+    return;
+  }
+  __builtin_prefetch((const float *)y + at, 1);
+  if (AMP_WIDE == 16)
+    __builtin_prefetch((const float *)y + at + AMP_WIDE, 1);
+}
+
 AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
                               const float *restrict w, void *restrict y, const int pixels,
                               const int vectors, const int pairs) {
   AmpV sum[16][2], b[2];
+  const int fetches = pixels >= 6 && vectors == 2; /* smaller tiles are gone too soon */
   const int near = pixels % 2 ? pixels : pixels / 2;
-  const int64_t step = a->step;
+  const int64_t step = a->step, next_step = a->ahead ? pixels : 0;
+  const AmpElement *next = x + a->ahead;
+  AMP_UNROLL(16)
+  for (int p = 0; p < pixels && fetches; p++)
+    amp_conv_tile_fetch(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step, pairs);
   AMP_UNROLL(16)
   for (int p = 0; p < pixels; p++)
     AMP_UNROLL(2)
@@ -67,6 +85,10 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
       const int64_t each = n * a->tap[t].run;
       AMP_UNROLL_TWICE
       for (int64_t i = 0; i < each; i++, from += AMP_OUTS) {
+        if (fetches) {
+          __builtin_prefetch((const void *)next);
+          next += next_step;
+        }
         AMP_UNROLL(2)
         for (int v = 0; v < vectors; v++)
           b[v] = amp_v_load(from + v * AMP_WIDE);

@@ -206,17 +206,14 @@ AMP_FN void amp_grad_add_edge(AmpGradPart *p, int64_t image, int64_t row, int64_
     }
 }
 
-AMP_FN int amp_grad_finite(const float *v, int64_t n) {
-  AmpV all = amp_v_all(0);
-  float sum = 0;
+/* Adds products of n floats with 0 to `sum`: it stays 0 if they are finite. */
+AMP_INLINE AmpV amp_grad_zeros(const float *v, int64_t n, AmpV sum) {
   int64_t i = 0;
   for (; i + AMP_WIDE <= n; i += AMP_WIDE)
-    all += amp_v_load(v + i) * 0;
+    sum += amp_v_load(v + i) * 0;
   for (; i < n; i++)
-    sum += v[i] * 0;
-  for (i = 0; i < AMP_WIDE; i++)
-    sum += all[i];
-  return sum == 0;
+    sum += amp_v_all(v[i]) * 0;
+  return sum;
 }
 
 /* Products of dy with the padding are 0 where dy is finite. Is it, in all those results? With `add`
@@ -227,7 +224,7 @@ AMP_FN int amp_grad_edges(AmpGradPart *p, const AmpGradSpan *t, int64_t first, i
   const int64_t each = p->pairs ? 2 : 1;
   const int64_t images = amp_least(t->images * each, a->n - t->image * each);
   float buf[AMP_BUFFER];
-  int finite = 1;
+  AmpV zeros = amp_v_all(0);
   for (int64_t i = 0; i < images * t->rows; i++)
     for (int64_t c = first ? 0 : last; c < t->cols; c = c + 1 == first ? last : c + 1) {
       const int64_t image = t->image * each + i / t->rows, row = t->row + i % t->rows;
@@ -235,12 +232,15 @@ AMP_FN int amp_grad_edges(AmpGradPart *p, const AmpGradSpan *t, int64_t first, i
       for (int64_t k = 0; k < p->dy.c; k += AMP_WIDTH) {
         const int64_t n = amp_least(p->dy.c - k, AMP_WIDTH);
         const float *dy = amp_read(p->dy.dtype, p->dy.data, at + k, (int)n, buf);
-        finite &= amp_grad_finite(dy, n);
+        zeros = amp_grad_zeros(dy, n, zeros);
         if (add)
           amp_grad_add_edge(p, image, row, t->col + c, dy, k, n);
       }
     }
-  return finite;
+  for (int i = 0; i < AMP_WIDE; i++)
+    if (!(zeros[i] == 0))
+      return 0;
+  return 1;
 }
 
 /* ---- tiles ---- */

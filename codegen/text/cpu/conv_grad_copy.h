@@ -77,18 +77,18 @@ AMP_INLINE void amp_grad_copy_pair(float *to, const uint16_t *from, int64_t pair
 /* A block of n channels. */
 AMP_INLINE void amp_grad_copy_channels(int dtype, int pairs, const AmpSource *s, float *to,
                                        int64_t from, int64_t pair, int n) {
-  AmpF8 v[2];
   if (pairs)
     amp_grad_copy_pair(to, (const uint16_t *)s->data + from, pair, n);
   else if (n < AMP_BLOCK)
     amp_copy_some(dtype, s->data, from, n, to);
   else if (dtype == AMPRT_F32)
     amp_grad_copy_block(to, (const float *)s->data + from);
-  else {
-    amp_read8(dtype, s->data, from, 8, &v[0]);
-    amp_read8(dtype, s->data, from + 8, 8, &v[1]);
-    __builtin_memcpy(to, v, sizeof v);
-  }
+  else if (dtype == AMPRT_F16)
+    for (int i = 0; i < AMP_BLOCK; i += AMP_F16_STEP)
+      amp_load8_f16(to + i, (const uint16_t *)s->data + from + i);
+  else
+    for (int i = 0; i < AMP_BLOCK; i += 8)
+      amp_load8_bf16(to + i, (const uint16_t *)s->data + from + i);
 }
 
 /* n pixels, the first at element `from`, each `step` after the one before, of all blocks. What lies

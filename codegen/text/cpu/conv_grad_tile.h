@@ -54,8 +54,10 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict x,
       const float *by = dy + n * a->dy_image + r * a->dy_row;
       AMP_UNROLL_TWICE
       for (int64_t c = 0; c < a->cols; c++, from += a->x_col, by += a->dy_col) {
-        __builtin_prefetch(ahead.at, 0, 2);
-        ahead.at += ahead.step;
+        if (vectors > 1) { /* else there are more loads than products already */
+          __builtin_prefetch(ahead.at, 0, 2);
+          ahead.at += ahead.step;
+        }
         amp_grad_result(s, a, from, by, ins, vectors, pairs);
       }
     }

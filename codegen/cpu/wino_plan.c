@@ -28,8 +28,8 @@ static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
  * With 16 channels the transforms cost what the products save. */
 bool wino_takes(const AmpConv *a, Winograd winograd) {
   enum { FEWEST = 32 };
-  bool faster = a->c >= FEWEST && a->k >= FEWEST;
-  return is_3x3(&a->high, &a->wide) && (winograd == WINOGRAD_ALWAYS || faster);
+  bool can = is_3x3(&a->high, &a->wide), faster = a->c >= FEWEST && a->k >= FEWEST;
+  return can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster));
 }
 
 int64_t wino_plan(AmpConv *a) {

@@ -11,7 +11,8 @@ const char *const role_name[ROLE_COUNT] = {"forward", "gradient", "update"};
 
 typedef struct Run {
   Arena *arena;
-  Graph *graph; /* as it became code */
+  Graph *graph; /* as it became code, for this target */
+  const Target *target;
   const Dump *dump;
   Certificate *out;
   Finding **finding; /* per value (place_of); NULL if the value was not stored */
@@ -131,13 +132,19 @@ static const double *terms_of(Arena *arena, const Node *node, const EvalTensor *
 }
 
 /* Compares the stored numbers with `result` and then puts them there, for later nodes to read. */
-static void measure_code(Finding *finding, const Node *node, const EvalTensor *args,
-                         EvalTensor *result) {
+static void measure_code(const Target *target, Finding *finding, const Node *node,
+                         const EvalTensor *args, EvalTensor *result) {
   Arena *arena = arena_new();
   int64_t n = finding->stored->n;
   double *got = arena_alloc(arena, (size_t)(n + 1) * sizeof *got);
   dump_read(finding->stored, got);
-  finding->code = drift_of(got, result->v, terms_of(arena, node, args), n, result->type.dtype);
+  const double *terms = terms_of(arena, node, args), *bound = NULL;
+  finding->code = drift_of(got, result->v, terms, n, result->type.dtype);
+  if (target->error_bound && finding->value == node->result[0])
+    bound = target->error_bound(target, arena, node, args);
+  finding->has_bound = bound != NULL;
+  if (bound)
+    finding->bound = bound_of(got, result->v, terms, bound, n, result->type.dtype);
   memcpy(result->v, got, (size_t)n * sizeof *got);
   arena_free(arena);
 }
@@ -166,7 +173,7 @@ static void visit_code(void *context, const Node *node, const EvalTensor *args,
       continue;
     }
     finding->blurred = blurred;
-    measure_code(finding, node, args, &results[r]);
+    measure_code(run->target, finding, node, args, &results[r]);
   }
 }
 
@@ -211,10 +218,12 @@ bool step_was_skipped(const Dump *dump) {
   return is == 0;
 }
 
-Certificate *certify(Arena *arena, Graph *graph, Graph *exact, const Dump *dump) {
+Certificate *certify(Arena *arena, Graph *graph, const Target *target, Graph *exact,
+                     const Dump *dump) {
   size_t places = (size_t)graph->n_nodes * MAX_RESULTS + 1;
   Run run = {.arena = arena,
              .graph = graph,
+             .target = target,
              .dump = dump,
              .out = arena_new_of(arena, Certificate),
              .finding = arena_alloc(arena, places * sizeof *run.finding),
@@ -236,6 +245,13 @@ double certificate_worst(const Certificate *certificate) {
     worst = fmax(worst, e->lost ? INFINITY : e->norm);
   }
   return worst;
+}
+
+double certificate_bound(const Certificate *certificate) {
+  double used = 0;
+  for (int i = 0; i < certificate->n; i++)
+    used = fmax(used, certificate->at[i].bound.used);
+  return used;
 }
 
 int64_t graph_products(const Graph *graph) {

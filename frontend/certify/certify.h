@@ -13,6 +13,7 @@
 
 #include "frontend/certify/dump.h"
 #include "frontend/certify/measure.h"
+#include "passes/target.h"
 
 typedef enum Role { ROLE_FORWARD, ROLE_GRADIENT, ROLE_UPDATE, ROLE_COUNT } Role;
 extern const char *const role_name[ROLE_COUNT];
@@ -27,6 +28,8 @@ typedef struct Finding {
   bool blurred;   /* a 16-bit rounding inside the kernel may have gone to the other neighbour */
   Error model;
   Drift code;
+  bool has_bound; /* does the target state a bound on what the code may be off? */
+  Bound bound;
 } Finding;
 
 typedef struct Certificate {
@@ -36,12 +39,16 @@ typedef struct Certificate {
   bool skipped; /* gradients were not finite: nothing was updated */
 } Certificate;
 
-/* `graph` is @train as it became code, `exact` that of the f32 model; both are planned. */
-Certificate *certify(Arena *arena, Graph *graph, Graph *exact, const Dump *dump);
+/* `graph` is @train as it became code for `target`, `exact` that of the f32 model; both are
+ * planned. */
+Certificate *certify(Arena *arena, Graph *graph, const Target *target, Graph *exact,
+                     const Dump *dump);
 /* Were the step's gradients not finite, so that it updated nothing but the loss scale? */
 bool step_was_skipped(const Dump *dump);
 /* The largest model error (norm); Inf if a number is Inf or NaN that should not be. */
 double certificate_worst(const Certificate *certificate);
+/* The largest share of a bound that the code used up: more than 1 if it broke one. */
+double certificate_bound(const Certificate *certificate);
 /* The multiplications of one forward pass, from which follows how long the evaluator will take. */
 int64_t graph_products(const Graph *graph);
 

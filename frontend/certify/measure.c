@@ -68,13 +68,17 @@ double excess_of(double got, double x, DType dtype) {
   return fmax(0, fabs(x - got) - half);
 }
 
+/* What the error of a number is measured by: its own size, that of its tensor or of its terms. */
+static double extent(double want, const double *terms, int64_t i, double size) {
+  double at = fmax(fabs(want), size);
+  return terms && isfinite(terms[i]) ? fmax(at, fabs(terms[i])) : at;
+}
+
 Drift drift_of(const double *got, const double *want, const double *terms, int64_t n, DType dtype) {
   double size = root_mean_square(want, n);
   Drift d = {.n = n};
   for (int64_t i = 0; i < n; i++) {
-    double rounded = eval_round(want[i], dtype), at = fmax(fabs(want[i]), size);
-    if (terms && isfinite(terms[i]))
-      at = fmax(at, fabs(terms[i]));
+    double rounded = eval_round(want[i], dtype), at = extent(want[i], terms, i, size);
     if (got[i] == rounded || same_special(got[i], rounded))
       continue;
     d.other++;
@@ -83,6 +87,19 @@ Drift drift_of(const double *got, const double *want, const double *terms, int64
     d.steps = fmax(d.steps, steps < INFINITY ? steps : INFINITY);
   }
   return d;
+}
+
+Bound bound_of(const double *got, const double *want, const double *terms, const double *bound,
+               int64_t n, DType dtype) {
+  double size = root_mean_square(want, n);
+  Bound b = {0};
+  for (int64_t i = 0; i < n; i++) {
+    if (!isfinite(bound[i]))
+      continue;
+    b.used = fmax(b.used, ratio(excess_of(got[i], want[i], dtype), bound[i]));
+    b.ulp = fmax(b.ulp, bound[i] / place(extent(want[i], terms, i, size), DT_F32, DT_F32));
+  }
+  return b;
 }
 
 void error_add(Error *sum, const Error *one) {
@@ -97,4 +114,9 @@ void drift_add(Drift *sum, const Drift *one) {
   sum->steps = fmax(sum->steps, one->steps);
   sum->other += one->other;
   sum->n += one->n;
+}
+
+void bound_add(Bound *sum, const Bound *one) {
+  sum->ulp = fmax(sum->ulp, one->ulp);
+  sum->used = fmax(sum->used, one->used);
 }

@@ -23,6 +23,13 @@ typedef struct Drift {
   int64_t n;     /* how many numbers were compared                                              */
 } Drift;
 
+/* What a target states of its code: how far each number may be off before it is rounded. */
+typedef struct Bound {
+  double ulp;  /* the largest bound, in the units of Drift.ulp                       */
+  double used; /* the largest share of its bound that a number was off; at most 1 is
+                  as stated                                                          */
+} Bound;
+
 /* Compares n numbers of `got`, which have type `dtype`, with those of `want`. Where both are NaN
  * there is no error. Units in the last place have the precision of `unit` and the range of `dtype`.
  */
@@ -30,10 +37,14 @@ Error error_of(const double *got, const double *want, int64_t n, DType dtype, DT
 /* `terms` may be NULL; else it holds the sum of the magnitudes of the terms of each number, since
  * the rounding errors of a sum in f32 are proportional to that. */
 Drift drift_of(const double *got, const double *want, const double *terms, int64_t n, DType dtype);
+/* The same for the bound of each number. */
+Bound bound_of(const double *got, const double *want, const double *terms, const double *bound,
+               int64_t n, DType dtype);
 /* The distance of x from the interval that rounds to `got`, a number of `dtype`: 0 if `got` is x
  * correctly rounded, Inf if only one of them is NaN. */
 double excess_of(double got, double x, DType dtype);
 void error_add(Error *sum, const Error *one); /* the worst of both */
 void drift_add(Drift *sum, const Drift *one);
+void bound_add(Bound *sum, const Bound *one);
 
 #endif

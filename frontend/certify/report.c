@@ -14,6 +14,8 @@ typedef struct Line {
   bool has[ROLE_COUNT];
   Error model[ROLE_COUNT];
   Drift sharp, blurred; /* code: tensors without and with 16-bit roundings inside the kernel */
+  int bounds;           /* tensors that have one */
+  Bound bound;
 } Line;
 
 typedef struct Lines {
@@ -42,6 +44,8 @@ static void line_add(Line *line, const Finding *f) {
     error_add(&line->model[f->role], &f->model);
   }
   drift_add(f->blurred ? &line->blurred : &line->sharp, &f->code);
+  bound_add(&line->bound, &f->bound);
+  line->bounds += f->has_bound;
 }
 
 static Lines lines_of(Arena *arena, const Certificate *certificate) {
@@ -63,6 +67,8 @@ static Line worst_of(const Lines *lines) {
       worst.dtype = line->dtype;
     drift_add(&worst.sharp, &line->sharp);
     drift_add(&worst.blurred, &line->blurred);
+    bound_add(&worst.bound, &line->bound);
+    worst.bounds += line->bounds;
   }
   return worst;
 }
@@ -122,6 +128,11 @@ void certificate_print(const Certificate *certificate, const CertificateHead *he
   int64_t lost = worst.model[ROLE_FORWARD].lost + worst.model[ROLE_GRADIENT].lost;
   if (lost)
     fprintf(out, "%" PRId64 " numbers are Inf or NaN that are finite in the exact model\n", lost);
+  if (worst.bounds)
+    fprintf(out,
+            "%d tensors were computed by Winograd's method: at most %.3g f32 ulp by its bound, of "
+            "which %.2g was used\n",
+            worst.bounds, worst.bound.ulp, worst.bound.used);
   text_finish(&draft, to);
   arena_free(arena);
 }
@@ -151,6 +162,13 @@ static json_t *drift_json(const Drift *d, bool blurred) {
   return json;
 }
 
+static json_t *bound_json(const Bound *b) {
+  json_t *json = json_object();
+  json_object_set_new(json, "f32_ulp", number(b->ulp));
+  json_object_set_new(json, "used", number(b->used));
+  return json;
+}
+
 static json_t *finding_json(Arena *arena, const Finding *f) {
   json_t *json = json_object();
   json_object_set_new(json, "name", json_text(arena, f->value->name));
@@ -162,6 +180,8 @@ static json_t *finding_json(Arena *arena, const Finding *f) {
   if (f->has_model)
     json_object_set_new(json, "model", error_json(&f->model));
   json_object_set_new(json, "code", drift_json(&f->code, f->blurred));
+  if (f->has_bound)
+    json_object_set_new(json, "bound", bound_json(&f->bound));
   return json;
 }
 
@@ -174,6 +194,8 @@ static json_t *line_json(const Line *line) {
   json_object_set_new(json, "steps", number(line->blurred.steps));
   json_object_set_new(json, "differ", json_integer(line->sharp.other + line->blurred.other));
   json_object_set_new(json, "elements", json_integer(line->sharp.n + line->blurred.n));
+  if (line->bounds)
+    json_object_set_new(json, "bound", bound_json(&line->bound));
   return json;
 }
 

@@ -70,14 +70,15 @@ static Options as_f32(const Options *options) {
   return copy;
 }
 
+static const Backend *backend_of(const Options *options) {
+  return backend_cpu_with(options->text[OPT_cpu_library], options->winograd);
+}
+
 static Module *compile_quietly(const Certifying *c, Options options) {
   options.text[OPT_print_before] = options.text[OPT_print_after] = NULL;
   options.text[OPT_time_report] = NULL;
   Module *module = compile_load(c->arena, &options, c->diag);
-  return module && compile_passes(module, &options,
-                                  backend_target(backend_cpu_with(options.text[OPT_cpu_library],
-                                                                  options.winograd)),
-                                  c->diag)
+  return module && compile_passes(module, &options, backend_target(backend_of(&options)), c->diag)
              ? module
              : NULL;
 }
@@ -104,9 +105,7 @@ static bool run_step(const Certifying *c) {
   codegen.output = program;
   codegen.save_temps = NULL;
   codegen.time_report = false;
-  const Backend *backend =
-      backend_cpu_with(c->options->text[OPT_cpu_library], c->options->winograd);
-  if (build_program(&(ProgramPart){c->module, backend, NULL}, 1, &codegen) != 0)
+  if (build_program(&(ProgramPart){c->module, backend_of(c->options), NULL}, 1, &codegen) != 0)
     return false;
   const char *argv[] = {program,
                         arena_printf(c->arena, "--dump-step=%s", file_of(c, "dump")),
@@ -173,6 +172,12 @@ static int report(const Certifying *c, const Certificate *certificate) {
     if (!output_close(&out))
       return EXIT_ENVIRONMENT;
   }
+  double used = certificate_bound(certificate);
+  if (!(used <= 1)) {
+    diag_error(c->diag, (SrcLoc){.file = c->options->model}, DIAG_CERTIFY,
+               "a result is off by %.3g times the bound that its kernel states", used);
+    return EXIT_INPUT;
+  }
   if (isnan(most) || worst <= most)
     return 0;
   diag_error(c->diag, (SrcLoc){.file = c->options->model}, DIAG_CERTIFY,
@@ -190,7 +195,8 @@ int certify_run(Arena *arena, const Options *options, int64_t own_batch, Diag *d
   Dump dump;
   int status = make_step(&c, &dump);
   if (!status) {
-    status = report(&c, certify(arena, c.module->graph[0], c.exact->graph[0], &dump));
+    status = report(&c, certify(arena, c.module->graph[0], backend_target(backend_of(options)),
+                                c.exact->graph[0], &dump));
     dump_close(&dump);
   }
   static const char *const made[] = {"step", "dump", "log"};

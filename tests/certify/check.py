@@ -55,6 +55,18 @@ def check_model(model, dtype, forward, gradient):
         expect("%s: layer %s in the table" % (what, layer), layer in layers and "\n" + layer + " " in table, table)
 
 
+def check_bounds():
+    """Winograd's method has a bound, and --winograd=off is without both."""
+    for flags, has in ([], True), (["--winograd=off"], False):
+        status, table, errors = run("fashion_resnet8.pb", "--cpu-library=own", *flags, "--certify=c.json", "--emit=ir", "-o", "ir")
+        expect("bounds: compiles", status == 0, errors)
+        with open("c.json") as file:
+            certificate = json.load(file)
+        bounds = [t["bound"] for t in certificate["tensors"] if "bound" in t]
+        expect("bounds %s" % flags, (len(bounds) > 0) == has == ("Winograd" in table), bounds)
+        expect("bounds hold %s" % flags, all(0 < b["used"] <= 1 < b["f32_ulp"] for b in bounds), bounds)
+
+
 def check_refusal():
     status, table, errors = run("lenet5.pb", "--certify", "--dtype=fp16", "--max-error=1e-5", "--target=cpu", "-o", "program")
     expect("--max-error: status 1", status == 1, errors)
@@ -72,6 +84,8 @@ def main(length):
         for row in models:
             check_model(*row)
         check_refusal()
+        if length == "full":
+            check_bounds()
         os.chdir("/")
     return 1 if failed else 0
 

@@ -16,18 +16,31 @@
 
 #define MADE .pointers = "const $TYPE *x$I = (const $TYPE *)at->made;\n"
 
-/* By form: an operand that is held as it is stored; one that is stored in 16 bits. */
-static const LoopLines input_lines[][2] = {
+/* How an element is stored: as the kernel holds it, in bf16, which vectors of integers convert
+ * inside the loop, or in f16, for which there are other instructions, so that it is converted block
+ * by block. */
+enum { AS_HELD, AS_BF16, AS_F16, N_STORED };
+
+static int stored_as(DType dtype, bool low) {
+  return !low ? AS_HELD : dtype == DT_BF16 ? AS_BF16 : AS_F16;
+}
+
+#define CONVERTED                                                                                  \
+  .loads = "float b$I[AMP_BUFFER];\n"                                                              \
+           "amp_load_$LOW(b$I, x$I + start, n);\n",                                                \
+  .use = "b$I[i]"
+
+/* By form, for operands that lie element by element. */
+static const LoopLines element_lines[][N_STORED] = {
     [LOAD_EACH] = {{POINTER, .use = "x$I[start + i]"},
-                   {POINTER,
-                    .loads = "float b$I[AMP_BUFFER];\n"
-                             "amp_load_$LOW(b$I, x$I + start, n);\n",
-                    .use = "b$I[i]"}},
+                   {POINTER, .use = "amp_from_bf16(x$I[start + i])"},
+                   {POINTER, CONVERTED}},
     [LOAD_MADE] = {{MADE, .use = "x$I[start + i]"},
-                   {MADE,
-                    .loads = "float b$I[AMP_BUFFER];\n"
-                             "amp_load_$LOW(b$I, x$I + start, n);\n",
-                    .use = "b$I[i]"}},
+                   {MADE, .use = "amp_from_bf16(x$I[start + i])"},
+                   {MADE, CONVERTED}}};
+
+/* By form, for others: held as it is stored; stored in 16 bits. */
+static const LoopLines input_lines[][2] = {
     [LOAD_VECTOR] = {{VECTOR}, {VECTOR}},
     [LOAD_GATHER] = {{POINTER,
                       .loads = "$HELD b$I[AMP_BUFFER];\n"
@@ -56,7 +69,10 @@ static const LoopLines tail_input_lines[2] = {{POINTER, .use = "x$I[c]"},
 static const LoopLines *input(const LoopInput *in) {
   bool low = in->form == LOAD_SPLAT ? is_low(in->dtype) : input_is_low(in);
   bool is_scalar = in->form == LOAD_SPLAT || in->form == LOAD_SCALAR || in->form == LOAD_WHOLE;
-  return in->part == PART_TAIL && !is_scalar ? &tail_input_lines[low] : &input_lines[in->form][low];
+  if (in->part == PART_TAIL && !is_scalar)
+    return &tail_input_lines[low];
+  bool each = in->form == LOAD_EACH || in->form == LOAD_MADE;
+  return each ? &element_lines[in->form][stored_as(in->dtype, low)] : &input_lines[in->form][low];
 }
 
 static const char *spelling(const LoopPlan *plan, int i) {
@@ -107,19 +123,23 @@ static const LoopLines *const sum_lines[OP_COUNT] = {
 
 #define RESULT    .pointers = "$TYPE *y$I = ($TYPE *)amp_at(run, &a->y[$I]);\n"
 #define RESULT_IF RESULT "const int go$I = amp_go(run, &a->go[$I]);\n"
+#define RESULT_LOW_IF                                                                              \
+  RESULT_IF, .loads = "$HELD o$I[AMP_BUFFER];\n", .body = "o$I[i] = $FROM;\n",                     \
+             .stores = "if (go$I)\n"                                                               \
+                       "  amp_store_$LOW(y$I + start, o$I, n);\n"
 
-/* Stored without and with a predicate; as it is held, and in 16 bits. Conversions and what hangs on
- * a predicate go block by block. */
-static const LoopLines output_lines[2][2] = {
+/* Stored without and with a predicate; as it is held, in bf16, in f16. With a predicate it goes
+ * block by block. */
+static const LoopLines output_lines[2][N_STORED] = {
     {{RESULT, .body = "y$I[start + i] = $FROM;\n"},
+     {RESULT, .body = "y$I[start + i] = (uint16_t)(amp_bits($FROM) >> 16);\n"},
      {RESULT, .loads = "$HELD o$I[AMP_BUFFER];\n", .body = "o$I[i] = $FROM;\n",
       .stores = "amp_store_$LOW(y$I + start, o$I, n);\n"}},
     {{RESULT_IF, .loads = "$HELD o$I[AMP_BUFFER];\n", .body = "o$I[i] = $FROM;\n",
       .stores = "if (go$I)\n"
                 "  amp_copy(y$I + start, o$I, n * (int)sizeof *o$I);\n"},
-     {RESULT_IF, .loads = "$HELD o$I[AMP_BUFFER];\n", .body = "o$I[i] = $FROM;\n",
-      .stores = "if (go$I)\n"
-                "  amp_store_$LOW(y$I + start, o$I, n);\n"}}};
+     {RESULT_LOW_IF},
+     {RESULT_LOW_IF}}};
 
 static const LoopLines tail_output_lines[2][2] = {
     {{RESULT, .tail = "y$I[c] = $FROM;\n"}, {RESULT, .tail = "y$I[c] = amp_to_$LOW($FROM);\n"}},
@@ -129,8 +149,10 @@ static const LoopLines tail_output_lines[2][2] = {
                          "  y$I[c] = amp_to_$LOW($FROM);\n"}}};
 
 static const LoopLines *output(const LoopOutput *out) {
-  bool low = is_low(out->value->type.dtype), go = out->go != NULL;
-  return out->part == PART_TAIL ? &tail_output_lines[go][low] : &output_lines[go][low];
+  DType dtype = out->value->type.dtype;
+  bool low = is_low(dtype), go = out->go != NULL;
+  return out->part == PART_TAIL ? &tail_output_lines[go][low]
+                                : &output_lines[go][stored_as(dtype, low)];
 }
 
 /* ---- the whole ---- */

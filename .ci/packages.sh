@@ -1,4 +1,4 @@
-# Sourced by quickstart and check: `need PACKAGE...` installs those Debian packages that are missing.
+# Sourced by quickstart and check. `need PACKAGE...` installs those Debian packages that are missing.
 # Needs root or sudo only if something is missing.
 
 have_package() {
@@ -23,6 +23,11 @@ need() {
   $as_root apt-get update -qq
   # shellcheck disable=SC2086  # a list of words
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}
+
+# `want PACKAGE...`: those without which some tests are skipped, where they can be had.
+want() {
+  (need "$@") || echo "==> going on without:$(for package in "$@"; do have_package "$package" || printf ' %s' "$package"; done)"
 }
 
 # What building needs; why is in README.md.

@@ -15,7 +15,10 @@ struct Program {
   Arena *arena;
   const Module *module;
   const char *object;
+  const char *text, *resource;
   pid_t compiler;
+  const char *emulated; /* the command that runs the program of another machine, or NULL */
+  pid_t cross_compiler;
   const AmprtProgram *code;
 };
 
@@ -87,8 +90,24 @@ Program *program_begin_with(Arena *arena, const Module *module, const CodegenOpt
   CHECK(out, "cannot write %s", text);
   emit_c(&(ProgramPart){module, backend_cpu_with(library, winograd), NULL}, options, out, NULL);
   fclose(out);
+  p->text = text;
+  p->resource = options->resource;
   p->compiler = shell_begin(command(arena, text, p->object, options->resource, march));
   return p;
+}
+
+void program_emulate(Program *p, const Machine *machine, const char *source) {
+  const char *flags = "", *program = arena_printf(p->arena, "%s.other", p->object);
+  for (int i = 0; build_flags[i]; i++)
+    if (strcmp(build_flags[i], "-c") != 0 && strncmp(build_flags[i], "-fsanitize", 10) != 0)
+      flags = arena_printf(p->arena, "%s '%s'", flags, build_flags[i]);
+  p->emulated = arena_printf(p->arena, "%s '%s'", machine->emulator, program);
+  p->cross_compiler = shell_begin(arena_printf(
+      p->arena,
+      "%s %s -O2 -march=%s -static '-I%s' '-I%s' -o '%s' '%s' '%s/tests/ops/emulated.c' "
+      "'%s/runtime/base/threads.c' -lm -lpthread",
+      machine->compiler, flags, machine->march, p->resource, source, program, p->text, source,
+      source));
 }
 
 /* The object finds the runtime's threads in this process, whose linker shall not leave them out. */
@@ -107,6 +126,8 @@ int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
 
 void program_finish(Program *p) {
   CHECK(shell_finish(p->compiler), "cannot compile %s", p->object);
+  CHECK(!p->emulated || shell_finish(p->cross_compiler), "cannot compile %s for another machine",
+        p->object);
   void *handle = dlopen(p->object, RTLD_NOW | RTLD_LOCAL);
   CHECK(handle, "%s", dlerror());
   int (*program_main)(int, char **);
@@ -153,6 +174,36 @@ static int count_strays(const Graph *graph, const unsigned char *arena) {
       printf("FAIL @%s: byte %lld of the arena was written, but belongs to no value\n", graph->name,
              (long long)i);
   free(used);
+  return strays;
+}
+
+/* Writes the blocks to a file, or reads them. */
+static void move_blocks(const char *path, const Program *p, const AmprtGraph *graph,
+                        const AmprtRun *run, bool write) {
+  size_t arena = graph->arena_bytes, state = p->code->state_bytes;
+  FILE *file = fopen(path, write ? "wb" : "rb");
+  CHECK(file, "cannot open %s", path);
+  bool good = write ? fwrite(run->arena, 1, arena, file) == arena &&
+                          fwrite(run->state, 1, state, file) == state
+                    : fread(run->arena, 1, arena, file) == arena &&
+                          fread(run->state, 1, state, file) == state;
+  CHECK(fclose(file) == 0 && good, "cannot read or write %s", path);
+}
+
+int program_run_emulated(Program *p, int g, int threads, EvalEnv *env) {
+  const AmprtGraph *graph = &p->code->graph[g];
+  const char *file = arena_printf(p->arena, "%s.blocks", p->object);
+  AmprtRun run = {block(graph->arena_bytes), block(p->code->state_bytes), p->code->threads};
+  blocks_load(p->code, graph, &run, env);
+  move_blocks(file, p, graph, &run, true);
+  const char *command = arena_printf(p->arena, "%s %d %d '%s'", p->emulated, g, threads, file);
+  CHECK(shell_finish(shell_begin(command)), "%s failed", command);
+  move_blocks(file, p, graph, &run, false);
+  remove(file);
+  blocks_store(p->arena, p->code, graph, &run, env);
+  int strays = count_strays(p->module->graph[g], run.arena);
+  free(run.arena);
+  free(run.state);
   return strays;
 }
 

@@ -23,6 +23,16 @@ void program_finish(Program *program);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph.
  * Returns how many guard bytes were written to (each graph is printed). */
 int program_run(Program *program, int graph, int threads, EvalEnv *env);
+/* Another machine: the command of its C compiler, what that takes behind -march=, and the command
+ * that runs its programs here. */
+typedef struct Machine {
+  const char *compiler, *march, *emulator;
+} Machine;
+/* Compiles the text of a program that was begun for another machine as well, together with
+ * tests/ops/emulated.c of the folder `source`. */
+void program_emulate(Program *program, const Machine *machine, const char *source);
+/* As program_run, but there. */
+int program_run_emulated(Program *program, int graph, int threads, EvalEnv *env);
 /* Runs every library kernel of a spread program again and again. Returns how many did not give the
  * same bits each time (each is printed). */
 int program_repeat(Program *program, int graph, int threads, EvalEnv *env);

@@ -14,6 +14,10 @@ typedef float AmpVLoose __attribute__((vector_size(64), aligned(4), may_alias));
 enum { AMP_WIDE = 8 };
 typedef float AmpV __attribute__((vector_size(32)));
 typedef float AmpVLoose __attribute__((vector_size(32), aligned(4), may_alias));
+#elif defined __ARM_FEATURE_SVE_BITS && __ARM_FEATURE_SVE_BITS >= 256
+enum { AMP_WIDE = 8 };
+typedef float AmpV __attribute__((vector_size(32)));
+typedef float AmpVLoose __attribute__((vector_size(32), aligned(4), may_alias));
 #else
 enum { AMP_WIDE = 4 };
 typedef float AmpV __attribute__((vector_size(16)));
@@ -49,7 +53,10 @@ AMP_INLINE AmpV amp_v_all(float x) {
 #elif defined __AVX__
   return (AmpV){x, x, x, x, x, x, x, x};
 #else
-  return (AmpV){x, x, x, x};
+  AmpV v;
+  for (int i = 0; i < AMP_WIDE; i++)
+    v[i] = x;
+  return v;
 #endif
 }
 

@@ -129,11 +129,15 @@ AMP_FN void amp_pack_turned(const AmpConv *a, const void *filter, float *to, int
 /* Packs m channels of the result that lie side by side, of the pairs of `from` and, if it exists,
  * `other`. */
 AMP_FN void amp_pack_pairs(float *to, const uint16_t *from, const uint16_t *other, int m) {
-  if (m == AMP_OUTS && other) { /* a size that the compiler knows */
-    for (int i = 0; i < AMP_OUTS; i++)
-      amp_put_pair(to + i, from[i], other[i]);
-    return;
+  for (int i = 0; m == AMP_OUTS && other && i < AMP_OUTS; i += 8) {
+    AmpS8 a, b;
+    __builtin_memcpy(&a, from + i, sizeof a);
+    __builtin_memcpy(&b, other + i, sizeof b);
+    const AmpU8 both = __builtin_convertvector(b, AmpU8) << 16 | __builtin_convertvector(a, AmpU8);
+    __builtin_memcpy(to + i, &both, sizeof both);
   }
+  if (m == AMP_OUTS && other)
+    return;
   amp_zero(to, AMP_OUTS);
   for (int i = 0; i < m; i++)
     amp_put_pair(to + i, from[i], other ? other[i] : 0);

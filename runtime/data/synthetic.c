@@ -2,28 +2,11 @@
  * fixed batch, pixels from a normal of mean 127 and stddev 60 (unless flags say otherwise) cut at
  * two stddev, labels uniform in 0 .. n_classes-2 (the last class is never drawn), repeated for
  * ever. */
-#include "runtime/base/rng.h"
+#include "runtime/base/normal.h"
 #include "runtime/data/data.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void draw_images(AmprtKey key, const AmprtOptions *options, float *image, size_t n) {
-  for (size_t i = 0; i < n; i += 4) {
-    int missing = 0xf;
-    for (uint64_t attempt = 0; missing; attempt++) {
-      double z[4];
-      amprt_rng_normal(amprt_rng_at(key, i / 4, attempt), z);
-      for (size_t j = 0; j < 4; j++)
-        if (missing >> j & 1 && fabs(z[j]) <= 2) {
-          if (i + j < n)
-            image[i + j] = (float)(options->synthetic_mean + options->synthetic_stddev * z[j]);
-          missing &= ~(1 << j);
-        }
-    }
-  }
-}
 
 /* An epoch is as long as that of the data set that it stands for, or of ImageNet. */
 static void set_lengths(AmprtData *data, const AmprtOptions *options) {
@@ -50,7 +33,8 @@ static AmprtStatus draw(AmprtDataset *set, const AmprtDataset *like, const Amprt
   if (like)
     memcpy(set->batch_image, like->batch_image, size * sizeof *set->batch_image);
   else
-    draw_images(amprt_rng_key(seed, "synthetic.image"), options, set->batch_image, size);
+    amprt_truncated_normals(amprt_rng_key(seed, "synthetic.image"), 0, options->synthetic_mean,
+                            options->synthetic_stddev, set->batch_image, size);
   AmprtKey key = amprt_rng_key(seed, "synthetic.label");
   uint32_t classes = program->n_classes > 1 ? (uint32_t)program->n_classes - 1 : 1;
   for (size_t i = 0; i < batch; i++)

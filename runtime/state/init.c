@@ -1,7 +1,7 @@
 #include "runtime/state/init.h"
 
 #include "runtime/base/convert.h"
-#include "runtime/base/rng.h"
+#include "runtime/base/normal.h"
 
 #include <math.h>
 #include <string.h>
@@ -55,19 +55,8 @@ static void fill_normal(const Source *source, uint64_t block, double out[4]) {
     out[i] = source->a + source->b * out[i];
 }
 
-/* Each of the four values is drawn again, from a stream for each attempt, until it is within two
- * standard deviations. */
 static void fill_truncated(const Source *source, uint64_t block, double out[4]) {
-  int missing = 0xf;
-  for (uint64_t attempt = 0; missing; attempt++) {
-    double z[4];
-    amprt_rng_normal(amprt_rng_at(source->key, block, attempt), z);
-    for (int i = 0; i < 4; i++)
-      if (missing >> i & 1 && fabs(z[i]) <= 2) {
-        out[i] = source->a + source->b * z[i];
-        missing &= ~(1 << i);
-      }
-  }
+  amprt_truncated_block(source->key, block, source->a, source->b, out);
 }
 
 typedef void Fill(const Source *source, uint64_t block, double out[4]);
@@ -154,6 +143,11 @@ static void fill_piece(const AmprtRun *run, const void *args, int64_t piece) {
   AmprtDType dtype = (AmprtDType)f->source.variable->dtype;
   size_t size = amprt_dtype_size(dtype);
   (void)run;
+  if (f->fill == fill_truncated && dtype == AMPRT_F32) {
+    amprt_truncated_normals(f->source.key, first, f->source.a, f->source.b,
+                            (float *)(void *)f->at + first, last - first);
+    return;
+  }
   for (uint64_t i = first; i < last; i += 4) {
     double four[4];
     f->fill(&f->source, i / 4, four);

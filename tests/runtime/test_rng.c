@@ -1,6 +1,6 @@
 /* Tests random numbers, initialisers and element types. */
 #include "runtime/base/convert.h"
-#include "runtime/base/rng.h"
+#include "runtime/base/normal.h"
 #include "runtime/state/init.h"
 #include "tests/runtime/harness.h"
 
@@ -85,6 +85,46 @@ static void moments(const float *x, int n, double *mean, double *deviation, doub
   }
   *mean = sum / n;
   *deviation = sqrt(squares / n - *mean * *mean);
+}
+
+/* Many at once have the bits of one block after the other. */
+static void test_truncated(void **state) {
+  static const struct {
+    uint64_t first;
+    double mean, stddev;
+    size_t n;
+  } want[] = {{0, 0, .0589, 400003},
+              {400000, 127, 60, 200001},
+              {1ull << 35, 0, 1, 100002},
+              {4, 1e3, 1e-3, 100000},
+              {0, 0, 0, 1001},
+              {0, -3, -2, 10000},
+              {0, 1e-40, 1e-41, 10000},
+              {0, 0, 1e-45, 10000},
+              {0, 0, 3e38, 10000},
+              {16, 0, INFINITY, 103},
+              {8, NAN, 1, 17},
+              {0, 0, 1, 1},
+              {0, 0, 1, 3},
+              {0, 0, 1, 0}};
+  static float x[400004];
+  (void)state;
+  for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
+    AmprtKey key = amprt_rng_key(k, "w");
+    memset(x, 0xa5, sizeof x);
+    amprt_truncated_normals(key, want[k].first, want[k].mean, want[k].stddev, x, want[k].n);
+    for (size_t i = 0; i < want[k].n; i += 4) {
+      double four[4];
+      amprt_truncated_block(key, (want[k].first + i) / 4, want[k].mean, want[k].stddev, four);
+      for (size_t j = i; j < i + 4 && j < want[k].n; j++) {
+        float one = (float)four[j - i];
+        assert_memory_equal(&x[j], &one, sizeof one);
+      }
+    }
+    uint32_t behind;
+    memcpy(&behind, &x[want[k].n], sizeof behind);
+    assert_int_equal(behind, 0xa5a5a5a5);
+  }
 }
 
 static void test_init(void **state) {
@@ -193,13 +233,10 @@ static void test_many(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_philox),
-      cmocka_unit_test(test_permute),
-      cmocka_unit_test(test_permute_is_fair),
-      cmocka_unit_test(test_normal),
-      cmocka_unit_test(test_init),
-      cmocka_unit_test(test_low_types),
-      cmocka_unit_test(test_many),
+      cmocka_unit_test(test_philox),          cmocka_unit_test(test_permute),
+      cmocka_unit_test(test_permute_is_fair), cmocka_unit_test(test_normal),
+      cmocka_unit_test(test_truncated),       cmocka_unit_test(test_init),
+      cmocka_unit_test(test_low_types),       cmocka_unit_test(test_many),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,12 +230,13 @@ static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double tot
       int f = i % 2 ? FORMS - 1 - k : k;
       if (f != DIRECT || c.own.conv.winograd)
         now[f] = time_of(form[f], &c);
-      best[f] = fmin(best[f], now[f]);
     }
     if (!c.own.conv.winograd)
-      best[DIRECT] = fmin(best[DIRECT], now[DIRECT] = now[OWN]);
-    for (int f = 0; f < FORMS; f++)
+      now[DIRECT] = now[OWN];
+    for (int f = 0; f < FORMS; f++) {
+      best[f] = fmin(best[f], now[f]);
       ratio[f][i] = now[f] / now[OWN];
+    }
   }
   double flop = 2e-9 * (double)(n * c.dnn.ho * c.dnn.wo * l->k * l->c * l->r * l->r);
   printf("| %dx%d%s %d->%d @%d | %s | %.0f | %.0f |", (int)l->r, (int)l->r,

@@ -75,6 +75,7 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
             "  .copy_x = $COPYX, .copy_dy = $COPYDY, .slots = $SLOTS,\n"
             "  .sums = $SUMS, .sums_bytes = $SUMBYTES, .lane = $LANE, .lane_bytes = $BYTES,\n"
             "  .x_at = $XAT, .dy_at = $DYAT, .sums_at = $SUMSAT,\n"
+            "  .wino_images = $WIMAGES, .wino_rows = $WROWS, .wino_blocks = $WBLOCKS,\n"
             "};\n",
             holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
@@ -87,7 +88,8 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
                   {"SUMS", .number = base + a->sums}, {"SUMBYTES", .number = a->sums_bytes},
                   {"LANE", .number = base + a->lane}, {"BYTES", .number = a->lane_bytes},
                   {"XAT", .number = a->x_at}, {"DYAT", .number = a->dy_at},
-                  {"SUMSAT", .number = a->sums_at}));
+                  {"SUMSAT", .number = a->sums_at}, {"WIMAGES", .number = a->wino_images},
+                  {"WROWS", .number = a->wino_rows}, {"WBLOCKS", .number = a->wino_blocks}));
 }
 
 /* A loop behind the convolution whose args are named `conv`: a function of its own, with its own

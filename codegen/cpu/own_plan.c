@@ -279,6 +279,9 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   case OP_CONV2D_WGRAD:
     plan_grad(node, &plan);
     finish_grad(&plan, low);
+    plan.winograd = !low && wino_takes_grad(&plan.grad, winograd);
+    if (plan.winograd)
+      plan.workspace = wino_plan_grad(&plan.grad, plan.workspace);
     return plan;
   case OP_MATMUL:
     plan_matmul(node, &plan);
@@ -290,7 +293,8 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   default:
     BUG("`%s` is no library kernel", op_info[node->op].name);
   }
-  plan.conv.winograd = !low && wino_takes(&plan.conv, winograd);
+  plan.winograd = !low && wino_takes(&plan.conv, winograd);
+  plan.conv.winograd = plan.winograd;
   if (plan.conv.winograd)
     plan.workspace = wino_plan(&plan.conv);
   else

@@ -10,6 +10,7 @@
  * workspace. */
 typedef struct OwnPlan {
   bool is_grad; /* a filter's gradient, so `grad` and not `conv` */
+  bool winograd;
   AmpConv conv;
   AmpConvGrad grad;
   int64_t tiles;     /* with a loop behind: of the result, each of which has sums of its own */

@@ -26,6 +26,16 @@ static void by_g(const double *x, int64_t step, double *to, int64_t to_step) {
   to[to_step] = to[2 * to_step] = (x[0] + x[step] + x[2 * step]) / 2;
   to[3 * to_step] = x[2 * step];
 }
+static void by_e(const double *x, int64_t step, double *to, int64_t to_step) {
+  to[0] = x[0];
+  to[to_step] = to[2 * to_step] = x[0] + x[step];
+  to[3 * to_step] = x[step];
+}
+static void by_gt(const double *x, int64_t step, double *to, int64_t to_step) {
+  to[0] = x[0] + (x[step] + x[2 * step]) / 2;
+  to[to_step] = (x[step] + x[2 * step]) / 2;
+  to[2 * to_step] = (x[step] + x[2 * step]) / 2 + x[3 * step];
+}
 static void by_a(const double *x, int64_t step, double *to, int64_t to_step) {
   to[0] = x[0] + x[step] + x[2 * step];
   to[to_step] = x[step] + x[2 * step] + x[3 * step];
@@ -45,7 +55,8 @@ static void both_ways(Magnitudes *by, const double *x, int n, double *to, int m)
 typedef struct Bounding {
   Arena *arena;
   const AmpConv *conv;
-  const double *in, *filter;
+  const AmpConvGrad *grad;
+  const double *in, *filter; /* of a filter's gradient: dy */
   double *out;
   bool overflows; /* may a number on the way be too large for f32? */
 } Bounding;
@@ -125,6 +136,56 @@ static void bound_conv(Bounding *b) {
       }
 }
 
+/* ---- filters' gradients ---- */
+
+/* The magnitudes of size x size elements from (h, w) on of each channel, transformed:
+ * [channel][ALL]. */
+static void transformed_square(Bounding *b, const double *from, const int64_t dim[4], int64_t image,
+                               int64_t h, int64_t w, int size, Magnitudes *by, double *to) {
+  for (int64_t c = 0; c < dim[3]; c++, to += ALL) {
+    double d[ALL];
+    for (int i = 0; i < size * size; i++) {
+      int64_t y = h + i / size, x = w + i % size;
+      bool inside = y >= 0 && y < dim[1] && x >= 0 && x < dim[2];
+      d[i] = inside ? fabs(from[((image * dim[1] + y) * dim[2] + x) * dim[3] + c]) : 0;
+    }
+    both_ways(by, d, size, to, SIDE);
+    for (int p = 0; p < ALL; p++)
+      seen(b, to[p]);
+  }
+}
+
+static void bound_grad(Bounding *b) {
+  const AmpConvGrad *a = b->grad;
+  const int64_t in[4] = {a->n, a->high.in, a->wide.in, a->c};
+  const int64_t out[4] = {a->n, a->high.out, a->wide.out, a->k};
+  int64_t down = (a->wino_rows + 1) / 2, across = (a->wide.out + 1) / 2;
+  int64_t pieces = (a->n + a->wino_images - 1) / a->wino_images *
+                   ((a->high.out + a->wino_rows - 1) / a->wino_rows);
+  double gamma = gamma_of(a->wino_images * down * across + pieces + 8);
+  double *x = arena_alloc(b->arena, (size_t)(a->c * ALL) * sizeof *x);
+  double *dy = arena_alloc(b->arena, (size_t)(a->k * ALL) * sizeof *dy);
+  double *sum = arena_alloc(b->arena, (size_t)(a->k * a->c * ALL) * sizeof *sum);
+  for (int64_t n = 0; n < a->n; n++)
+    for (int64_t h = 0; h < a->high.out; h += 2)
+      for (int64_t w = 0; w < a->wide.out; w += 2) {
+        transformed_square(b, b->in, in, n, h - a->high.pad, w - a->wide.pad, SIDE, by_b, x);
+        transformed_square(b, b->filter, out, n, h, w, 2, by_e, dy);
+        for (int64_t i = 0; i < a->k * a->c; i++)
+          for (int p = 0; p < ALL; p++)
+            sum[i * ALL + p] += dy[i / a->c * ALL + p] * x[i % a->c * ALL + p];
+      }
+  for (int64_t k = 0; k < a->k; k++)
+    for (int64_t c = 0; c < a->c; c++) {
+      double m[ALL], taps[AMP_WINO_TAPS];
+      for (int p = 0; p < ALL; p++)
+        m[p] = seen(b, sum[(k * a->c + c) * ALL + p]) + 0x1p-123;
+      both_ways(by_gt, m, SIDE, taps, 3);
+      for (int64_t t = 0; t < AMP_WINO_TAPS; t++)
+        b->out[(k * AMP_WINO_TAPS + t) * a->c + c] = gamma * seen(b, taps[t]);
+    }
+}
+
 /* ---- the bound of the direct kernel ---- */
 
 static void allow_direct(Arena *arena, const Node *node, const EvalTensor *args, int64_t terms,
@@ -149,14 +210,24 @@ const double *wino_bound(Arena *arena, const Node *node, Winograd winograd,
     return NULL;
   Node *main = (Node *)(uintptr_t)node;
   OwnPlan plan = own_plan(&(Kernel){0, 1, &main}, winograd);
-  if (!plan.conv.winograd)
+  if (!plan.winograd)
     return NULL;
   int64_t n = type_count(node->result[0]->type);
   double *out = arena_alloc(arena, (size_t)n * sizeof *out);
-  Bounding b = {
-      .arena = arena, .conv = &plan.conv, .in = args[0].v, .filter = args[1].v, .out = out};
-  bound_conv(&b);
+  Bounding b = {.arena = arena,
+                .conv = &plan.conv,
+                .grad = &plan.grad,
+                .in = args[0].v,
+                .filter = args[1].v,
+                .out = out};
+  int64_t terms = AMP_WINO_TAPS * plan.conv.c;
+  if (plan.is_grad) {
+    bound_grad(&b);
+    terms = plan.grad.n * plan.grad.high.out * plan.grad.wide.out;
+  } else {
+    bound_conv(&b);
+  }
   if (b.overflows)
-    allow_direct(arena, node, args, AMP_WINO_TAPS * plan.conv.c, out);
+    allow_direct(arena, node, args, terms, out);
   return out;
 }

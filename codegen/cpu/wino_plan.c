@@ -45,3 +45,31 @@ int64_t wino_plan(AmpConv *a) {
   a->lane_bytes = amp_wino_lane(a).bytes;
   return a->lane + AMP_TEAM * a->lane_bytes;
 }
+
+/* The same:
+ *
+ *                  64 @56     128 @28    256 @14    512 @7
+ *   filter         328 1.42   327 1.37   316 1.38   244 1.08
+ *
+ * The last plane has 16 tiles, which compute 64 results for 49. */
+bool wino_takes_grad(const AmpConvGrad *a, Winograd winograd) {
+  enum { FEWEST = 64, SMALLEST = 14 };
+  bool can = is_3x3(&a->high, &a->wide) && !a->few;
+  bool faster =
+      a->c >= FEWEST && a->k >= FEWEST && a->high.out >= SMALLEST && a->wide.out >= SMALLEST;
+  return can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster));
+}
+
+int64_t wino_plan_grad(AmpConvGrad *a, int64_t bytes) {
+  enum { BLOCKS = 8, PIECE_BYTES = 768 << 10 };
+  int64_t across = (a->wide.out + 1) / 2, down = (a->high.out + 1) / 2;
+  a->wino_blocks = least(ceil_to(a->c, AMP_BLOCK) / AMP_BLOCK, BLOCKS);
+  int64_t row = across * (a->wino_blocks * AMP_BLOCK + AMP_GRAD_GROUP) * AMP_WINO * F32;
+  int64_t rows = most(1, least(down, PIECE_BYTES / row)), pieces = (down + rows - 1) / rows;
+  a->wino_rows = 2 * ((down + pieces - 1) / pieces);
+  a->wino_images = pieces > 1 ? 1 : most(1, least(a->n, PIECE_BYTES / (row * down)));
+  int64_t lane = most(a->lane_bytes, amp_wino_grad_lane(a).all * F32);
+  bytes += AMP_TEAM * (lane - a->lane_bytes);
+  a->lane_bytes = lane;
+  return bytes;
+}

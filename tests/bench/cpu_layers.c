@@ -12,6 +12,7 @@
 #include "codegen/cpu/own_plan.h"
 #include "codegen/text/cpu/conv_grad.h"
 #include "codegen/text/cpu/conv_run.h"
+#include "codegen/text/cpu/wino_grad.h"
 
 #include <math.h>
 #include <omp.h>
@@ -228,10 +229,10 @@ static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double tot
   for (int i = 0; i < rounds; i++) {
     for (int k = 0; k < FORMS; k++) {
       int f = i % 2 ? FORMS - 1 - k : k;
-      if (f != DIRECT || c.own.conv.winograd)
+      if (f != DIRECT || c.own.winograd)
         now[f] = time_of(form[f], &c);
     }
-    if (!c.own.conv.winograd)
+    if (!c.own.winograd)
       now[DIRECT] = now[OWN];
     for (int f = 0; f < FORMS; f++) {
       best[f] = fmin(best[f], now[f]);
@@ -243,7 +244,7 @@ static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double tot
          l->stride == 2 ? "/2" : "", (int)l->c, (int)l->k, (int)l->h, names[kind], flop / best[OWN],
          flop / best[DNN]);
   print_ratios(ratio[DNN], rounds);
-  if (c.own.conv.winograd) {
+  if (c.own.winograd) {
     printf(" %.0f |", flop / best[DIRECT]);
     print_ratios(ratio[DIRECT], rounds);
   } else {

@@ -154,7 +154,28 @@ typedef struct AmpConvGrad {
   int64_t lane, lane_bytes; /* each thread's memory: a list of taps, and at these offsets the copies
                                of a tile and the sums of a part */
   int64_t x_at, dy_at, sums_at;
+  /* By Winograd's method: pieces of some rows of some images, and parts of some blocks of channels
+   * of x and one group of channels of dy. Else 0. */
+  int64_t wino_images, wino_rows, wino_blocks;
 } AmpConvGrad;
+
+/* The memory of a thread that computes a part of a filter's gradient by Winograd's method, in
+ * floats from its start: the sums, the transformed tiles of x and of dy, and the copy of one
+ * image's rows. */
+typedef struct AmpWinoGradLane {
+  int64_t x, dy, copy, all;
+} AmpWinoGradLane;
+
+static inline AmpWinoGradLane amp_wino_grad_lane(const AmpConvGrad *a) {
+  const int64_t down = (a->wino_rows + 1) / 2, across = (a->wide.out + 1) / 2;
+  const int64_t c = a->wino_blocks * AMP_BLOCK, k = AMP_GRAD_GROUP, most = c > k ? c : k;
+  const int64_t tiles = a->wino_images * down * across;
+  AmpWinoGradLane l = {.x = AMP_WINO * c * k};
+  l.dy = l.x + AMP_WINO * amp_wino_step(tiles * c);
+  l.copy = l.dy + AMP_WINO * amp_wino_step(tiles * k);
+  l.all = l.copy + (2 * down + 2) * (2 * across + 2) * most;
+  return l;
+}
 
 static inline int64_t amp_grad_taps(const AmpConvGrad *a) {
   return a->high.taps * (a->few ? 1 : a->wide.taps);

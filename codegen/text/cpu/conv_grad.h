@@ -473,8 +473,7 @@ AMP_FN void amp_grad_add_slots(const AmprtRun *run, const void *args, int64_t ch
                  chunk / blocks);
 }
 
-AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
-  const AmpConvGrad *a = (const AmpConvGrad *)args;
+AMP_FN void amp_grad_direct_all(const AmprtRun *run, const AmpConvGrad *a) {
   if (a->slots == 1) {
     amp_grad_by_part(run, a);
     return;

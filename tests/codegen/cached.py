@@ -29,7 +29,7 @@ def check(what, condition, *shown):
 
 
 def command(*flags, cache="cache", model="small.amp", out="out"):
-    return [AMPCC, model, "--target=cpu", "--cpu-library=own", "--resource-dir=" + RESOURCES, "--cache-dir=" + cache, "-v", "-o", out, *flags]
+    return [AMPCC, model, "--target=cpu", "--cpu=haswell", "--resource-dir=" + RESOURCES, "--cache-dir=" + cache, "-v", "-o", out, *flags]
 
 
 def make(*flags, **more):
@@ -52,17 +52,17 @@ def damages(plain):
             content[at] ^= 4
             path.write_bytes(content)
         program, compiled, kept = make()
-        check("a bit of every entry flipped at %d: compiled anew" % at, (compiled, kept) == (3, 0) and program == plain, compiled, kept)
-        check("and replaced", make() == (plain, 0, 3))
+        check("a bit of every entry flipped at %d: compiled anew" % at, (compiled, kept) == (2, 0) and program == plain, compiled, kept)
+        check("and replaced", make() == (plain, 0, 2))
     for path in entries():
         os.truncate(path, 1000)
-    check("cut short", make() == (plain, 3, 0) and make() == (plain, 0, 3))
+    check("cut short", make() == (plain, 2, 0) and make() == (plain, 0, 2))
 
 
 def changes(plain):
     pathlib.Path("four.amp").write_text(MODEL % ((4,) * 6))
     program, compiled, kept = make(model="four.amp")
-    check("another batch: its tables alone are compiled", (compiled, kept) == (1, 2) and program != plain, compiled, kept)
+    check("another batch: its tables alone are compiled", (compiled, kept) == (1, 1) and program != plain, compiled, kept)
     check("as without the cache", make(model="four.amp", cache="")[0] == program)
     program, compiled, kept = make("--cpu=x86-64-v4")
     check("another CPU", compiled == 2 and program == make("--cpu=x86-64-v4", cache="")[0], compiled, kept)
@@ -70,51 +70,51 @@ def changes(plain):
     for name in os.listdir(RESOURCES):
         if name.endswith((".a", ".h")):
             shutil.copy(os.path.join(RESOURCES, name), "resources")
-    check("the runtime in another folder", make("--resource-dir=resources") == (plain, 0, 3))
+    check("the runtime in another folder", make("--resource-dir=resources") == (plain, 0, 2))
     header = pathlib.Path("resources/amprt.h")
     text = header.read_text()
     header.write_text(text + "/* a comment */\n")
-    check("a comment in a header", make("--resource-dir=resources") == (plain, 0, 3))
+    check("a comment in a header", make("--resource-dir=resources") == (plain, 0, 2))
     header.write_text(text + "typedef int AmprtNew;\n")
-    check("a type in a header", make("--resource-dir=resources")[1:] == (3, 0))
+    check("a type in a header", make("--resource-dir=resources")[1:] == (2, 0))
     compiler = pathlib.Path("compiler")
     real = shutil.which(os.environ.get("CC", "cc").split()[0])
     compiler.write_text('#!/bin/sh\nexec %s "$@"\n' % real)
     compiler.chmod(0o755)
-    check("another compiler", make("--cc=./compiler")[1:] == (3, 0) and make("--cc=./compiler") == (plain, 0, 3))
+    check("another compiler", make("--cc=./compiler")[1:] == (2, 0) and make("--cc=./compiler") == (plain, 0, 2))
     os.utime(compiler, (1, 1))
-    check("a compiler of another time", make("--cc=./compiler")[1:] == (3, 0))
+    check("a compiler of another time", make("--cc=./compiler")[1:] == (2, 0))
     compiler.write_text('#!/bin/sh\n[ "$1" = -E ] && exit 1\nexec %s "$@"\n' % real)
-    check("a compiler that does not preprocess", make("--cc=./compiler") == (plain, 3, 0))
+    check("a compiler that does not preprocess", make("--cc=./compiler") == (plain, 2, 0))
 
 
 def shared(plain):
     running = [subprocess.Popen(command(cache="shared", out="out%d" % i), stderr=subprocess.DEVNULL) for i in range(4)]
     check("four ampcc at once", [p.wait() for p in running] == [0] * 4 and all(pathlib.Path("out%d" % i).read_bytes() == plain for i in range(4)))
-    check("leave whole entries", make(cache="shared") == (plain, 0, 3) and len(entries("shared")) == 3)
+    check("leave whole entries", make(cache="shared") == (plain, 0, 2) and len(entries("shared")) == 2)
     for i in range(6):
         victim = subprocess.Popen(command(cache="killed", out="never"), stderr=subprocess.DEVNULL)
         time.sleep(0.05 + 0.1 * i)
         victim.send_signal(signal.SIGKILL)
         victim.wait()
-    check("after six that were killed", make(cache="killed")[0] == plain and make(cache="killed") == (plain, 0, 3))
+    check("after six that were killed", make(cache="killed")[0] == plain and make(cache="killed") == (plain, 0, 2))
 
 
 def folders(plain):
-    check("nowhere", make(cache="") == (plain, 3, 0))
-    check("a folder that cannot be made", make(cache="/proc/none") == (plain, 3, 0))
+    check("nowhere", make(cache="") == (plain, 2, 0))
+    check("a folder that cannot be made", make(cache="/proc/none") == (plain, 2, 0))
     pathlib.Path("file").write_text("")
-    check("a file in its place", make(cache="file") == (plain, 3, 0) and pathlib.Path("file").read_text() == "")
+    check("a file in its place", make(cache="file") == (plain, 2, 0) and pathlib.Path("file").read_text() == "")
     shutil.copytree("cache", "fixed")
     os.chmod("fixed", 0o555)
-    check("a folder that is only read", make(cache="fixed") == (plain, 0, 3))
+    check("a folder that is only read", make(cache="fixed") == (plain, 0, 2))
     os.chmod("fixed", 0o755)
     check("kept files", make("--save-temps=kept") != (b"", 0, 0) and pathlib.Path("kept.cpu.o").exists())
     make("--cache-size=1kB", cache="tiny")
     check("a cache of 1 kB", sum(p.stat().st_size for p in entries("tiny")) <= 1000)
     os.environ.update(XDG_CACHE_HOME=os.path.abspath("xdg"))
     subprocess.run([arg for arg in command() if "--cache-dir" not in arg], check=True, stderr=subprocess.DEVNULL)
-    check("the usual folder", len(entries("xdg/ampcc")) == 3)
+    check("the usual folder", len(entries("xdg/ampcc")) == 2)
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -124,9 +124,9 @@ with tempfile.TemporaryDirectory() as folder:
     if b"__asan_" in plain:
         print("skipped: the sanitizer puts paths into the program, so no two are equal")
         sys.exit(77)
-    check("without a cache", (compiled, kept) == (3, 0), compiled, kept)
-    check("the first time", make() == (plain, 3, 0))
-    check("the second time", make() == (plain, 0, 3))
+    check("without a cache", (compiled, kept) == (2, 0), compiled, kept)
+    check("the first time", make() == (plain, 2, 0))
+    check("the second time", make() == (plain, 0, 2))
     for case in (damages, changes, shared, folders):
         case(plain)
 sys.exit(0 if good else 1)

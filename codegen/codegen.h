@@ -32,8 +32,7 @@ typedef struct Backend Backend;
 /* --winograd: whether our own kernels compute convolutions by that method: where it is faster,
  * never, or (in tests) wherever they can. */
 typedef enum Winograd { WINOGRAD_AUTO, WINOGRAD_OFF, WINOGRAD_ALWAYS } Winograd;
-extern const Target target_cpu, target_cpu_own[]; /* by Winograd */
-extern const Backend backend_cpu;
+extern const Target target_cpu_onednn, target_cpu_own[]; /* by Winograd */
 /* The CPU with the library of this name; NULL: with the default. NULL if there is none. */
 const Backend *backend_cpu_with(const char *library, Winograd winograd);
 

@@ -163,8 +163,9 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
               "  .threads = &" #its_threads ",\n",                                                 \
     .emit_fits = emit_fits, .units = units, .libraries = (linked), .not_static = (why_not),        \
   }
-const Backend backend_cpu = CPU(target_cpu, dnn_threads, cpu_onednn_linked,
-                                "oneDNN is a shared library: give --cpu-library=own");
+static const Backend backend_cpu_onednn =
+    CPU(target_cpu_onednn, dnn_threads, cpu_onednn_linked,
+        "oneDNN is a shared library: leave --cpu-library=onednn out");
 static const Backend backend_cpu_own[] = {
     CPU(target_cpu_own[WINOGRAD_AUTO], amprt_threads, cpu_own_linked, NULL),
     CPU(target_cpu_own[WINOGRAD_OFF], amprt_threads, cpu_own_linked, NULL),
@@ -172,9 +173,9 @@ static const Backend backend_cpu_own[] = {
 };
 
 const Backend *backend_cpu_with(const char *library, Winograd winograd) {
-  const Backend *const all[] = {&backend_cpu, &backend_cpu_own[winograd]};
+  const Backend *const all[] = {&backend_cpu_own[winograd], &backend_cpu_onednn};
   if (!library)
-    return &backend_cpu;
+    return all[0];
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (strcmp(cpu_library(all[i]->target)->name, library) == 0)
       return all[i];

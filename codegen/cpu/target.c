@@ -65,7 +65,7 @@ const char *const cpu_names[] = {"native",
     .name = "cpu", .align = ALIGN, .activations = LAYOUT_NHWC, .takes_loop = (takes),              \
     .workspace = workspace, .error_bound = error_bound, .context = (void *)&(library)              \
   }
-const Target target_cpu = CPU(cpu_onednn, NULL);
+const Target target_cpu_onednn = CPU(cpu_onednn, NULL);
 const Target target_cpu_own[] = {CPU(cpu_own[WINOGRAD_AUTO], takes_loop),
                                  CPU(cpu_own[WINOGRAD_OFF], takes_loop),
                                  CPU(cpu_own[WINOGRAD_ALWAYS], takes_loop)};

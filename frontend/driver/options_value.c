@@ -120,9 +120,9 @@ static bool read_cpu_library(Options *options) {
       !read_choice(options, OPT_winograd, &winograd))
     return false;
   options->winograd = (Winograd)winograd;
-  if (options->text[OPT_winograd] && !library)
-    text_say("ampcc: --winograd is of --cpu-library=own; oneDNN computes directly\n");
-  return library || !options->text[OPT_winograd];
+  if (options->text[OPT_winograd] && library)
+    text_say("ampcc: --winograd is not for --cpu-library=onednn, which computes directly\n");
+  return !library || !options->text[OPT_winograd];
 }
 
 /* --cpu: a name that is known to have AVX2. The C compiler would refuse another name too, but only

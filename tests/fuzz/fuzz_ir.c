@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CompileOptions options;
     compile_options_default(&options);
     options.dtype = size % 3 == 0 ? DT_F32 : size % 3 == 1 ? DT_F16 : DT_BF16;
-    PassContext context = {module, &options, &target_cpu, &diag, arena_new()};
+    PassContext context = {module, &options, &target_cpu_own[WINOGRAD_AUTO], &diag, arena_new()};
     PassTrace trace = {.out = null};
     pipeline_run(&context, NULL, NULL, &trace);
     module_verify(module, "the pipeline");

@@ -15,7 +15,7 @@ typedef struct Suite {
 } Suite;
 
 static Suite build(DType dtype, const char *resource, const char *folder) {
-  Suite suite = {.rows = rows_plan(dtype, &target_cpu, NULL)};
+  Suite suite = {.rows = rows_plan(dtype, &target_cpu_onednn, NULL)};
   CodegenOptions options = {.compile = &suite.rows.options, .resource = resource};
   program_spread(suite.rows.planned);
   suite.program =

@@ -135,7 +135,7 @@ static Suite build(DType dtype, const char *resource, const char *folder) {
   compile.dtype = dtype;
   CodegenOptions options = {.compile = &compile, .resource = resource};
   Diag diag = {.out = stderr};
-  PassContext context = {suite.planned, &compile, &target_cpu, &diag, arena_new()};
+  PassContext context = {suite.planned, &compile, &target_cpu_onednn, &diag, arena_new()};
   bool ok =
       pipeline_run(&context, "assign-layout,fuse,schedule,plan-memory,check-plan", NULL, NULL);
   CHECK(ok, "the pipeline refused the rows");

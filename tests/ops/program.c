@@ -75,7 +75,8 @@ static const char *command(Arena *arena, const char *text, const char *object, c
 
 Program *program_begin(Arena *arena, const Module *module, const CodegenOptions *options,
                        const char *folder, const char *name) {
-  return program_begin_with(arena, module, options, folder, name, NULL, WINOGRAD_AUTO, "x86-64-v3");
+  return program_begin_with(arena, module, options, folder, name, "onednn", WINOGRAD_OFF,
+                            "x86-64-v3");
 }
 
 Program *program_begin_with(Arena *arena, const Module *module, const CodegenOptions *options,

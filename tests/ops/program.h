@@ -11,8 +11,8 @@ typedef struct Program Program;
 /* Moves every stored value to a place of its own with guard bytes around it, so that anything that
  * a kernel writes beside its results is noticed. */
 void program_spread(Module *module);
-/* Writes and compiles the code; `folder` is for its files, `resource` that of amprt.h. Several may
- * be begun before the first is finished. BUGs where the compiler fails. */
+/* Writes and compiles the code, with oneDNN; `folder` is for its files, `resource` that of
+ * amprt.h. Several may be begun before the first is finished. BUGs where the compiler fails. */
 Program *program_begin(Arena *arena, const Module *module, const CodegenOptions *options,
                        const char *folder, const char *name);
 /* With the kernels of --cpu-library=LIBRARY, for the machine of -march=MARCH. */

@@ -108,7 +108,7 @@ static EvalEnv *run_twice(Step *s, Program *program, int g, int n_threads, int *
 static int check_code(Step *s, const char *resource, const char *folder, const char *name) {
   CodegenOptions options = {.compile = &s->options, .resource = resource};
   const char *dtype = dtype_info[s->options.dtype].name;
-  bool own = s->context.target != &target_cpu;
+  bool own = s->context.target != &target_cpu_onednn;
   name = arena_printf(s->arena, "step_%s_%s%s", name, dtype, own ? "_own" : "");
   Program *program = program_begin_with(s->arena, s->module, &options, folder, name,
                                         own ? "own" : "onednn", WINOGRAD_ALWAYS, "x86-64-v3");
@@ -146,9 +146,9 @@ int main(int argc, char **argv) {
   int failed = 0;
   for (int i = 3; i < argc; i++)
     for (int d = 0; d < 2 * N_DTYPES; d++)
-      failed +=
-          check_file(argv[i], dtypes[d / 2], d % 2 ? &target_cpu_own[WINOGRAD_ALWAYS] : &target_cpu,
-                     argv[1], argv[2], (char[]){(char)('0' + i), 0});
+      failed += check_file(argv[i], dtypes[d / 2],
+                           d % 2 ? &target_cpu_own[WINOGRAD_ALWAYS] : &target_cpu_onednn, argv[1],
+                           argv[2], (char[]){(char)('0' + i), 0});
   printf("%d results compared, %d failures\n", step_compared, failed);
   return failed != 0;
 }

@@ -129,7 +129,7 @@ static int check_file(const char *path, const CompileOptions *options) {
   CHECK(module, "%s does not parse", path);
   PassContext context = {.module = module,
                          .options = options,
-                         .target = &target_cpu,
+                         .target = &target_cpu_own[WINOGRAD_AUTO],
                          .diag = &diag,
                          .scratch = arena_new()};
   for (int i = 0; i < n_passes; i++)

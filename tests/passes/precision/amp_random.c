@@ -308,7 +308,7 @@ static void check_graph(uint64_t seed) {
 
   FILE *quiet = fopen("/dev/null", "w");
   Diag diag = {.out = quiet};
-  PassContext context = {module, &options, &target_cpu, &diag, arena_new()};
+  PassContext context = {module, &options, &target_cpu_own[WINOGRAD_AUTO], &diag, arena_new()};
   run("amp", &context);
   check_reasons(seed, &options, graph);
   check_casts(seed, graph, exact);

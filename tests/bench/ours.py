@@ -20,11 +20,17 @@ def command(program, log, steps):
             program, "--use-synthetic-data", f"--max-train-steps={steps + SKIP}", "--log-every=1", f"--log-file={log}", "-q", "--train-epochs=1"]
 
 
-def contestant(model, dtype, batch, steps, folder, flags=(), build=()):
+def contestant(model, dtype, batch, steps, folder, flags=(), build=(), name=""):
     """Compiles a model of the zoo; each run of the contestant trains `steps` steps on synthetic
-    data."""
-    stem = pathlib.Path(folder) / f"{model}_{dtype}_{batch}"
+    data. `name` tells contestants of equal type apart."""
+    stem = pathlib.Path(folder) / f"{model}_{dtype}_{batch}{name}"
     subprocess.run([BUILD / "models/ampcc-zoo", model, "-o", f"{stem}.pb"], check=True)
     subprocess.run([BUILD / "frontend/ampcc", f"{stem}.pb", "-o", stem, "--target=cpu", f"--dtype={dtype}", f"--batch-size={batch}", "-q", *build], check=True)
     log = f"{stem}.jsonl"
-    return rounds.Contestant(f"ampcc {dtype}", [*command(stem, log, steps), *flags], lambda out: step_ms(log, batch))
+    return rounds.Contestant(f"ampcc {dtype}{name}", [*command(stem, log, steps), *flags], lambda out: step_ms(log, batch))
+
+
+def both_libraries(model, batch, steps, folder):
+    """Each type with our own kernels and through oneDNN."""
+    return [contestant(model, dtype, batch, steps, folder, build=[f"--cpu-library={library}"], name="" if library == "own" else "_onednn")
+            for dtype in ("fp32", "bf16", "fp16") for library in ("own", "onednn")]

@@ -12,8 +12,13 @@ def torch_python():
     return None
 
 
+def has_bf16():
+    return "avx512_bf16" in open("/proc/cpuinfo").read()
+
+
 def torch_contestants(model, batch, steps):
+    """Both layouts, in f32 and, on a CPU with bf16 units, in bf16."""
     python = torch_python()
     script = pathlib.Path(__file__).with_name("torch_step.py")
-    return [rounds.Contestant(f"PyTorch {layout} f32", [python, script, model, batch, steps, layout, "f32"], rounds.read_regex(r"median ([\d.]+) ms"))
-            for layout in ("nchw", "nhwc")] if python else []
+    return [rounds.Contestant(f"PyTorch {layout} {dtype}", [python, script, model, batch, steps, layout, dtype], rounds.read_regex(r"median ([\d.]+) ms"))
+            for dtype in ["f32"] + ["bf16"] * has_bf16() for layout in ("nchw", "nhwc")] if python else []

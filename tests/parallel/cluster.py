@@ -106,6 +106,8 @@ def kubernetes():
     assert {mount["name"] for mount in replicas["Worker"]["template"]["spec"]["containers"][0]["volumeMounts"]} == volumes
 
 
+for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:  # a shell's background jobs ignore some of them
+    signal.signal(number, signal.SIG_DFL)
 for case in restarts, arguments, signals, slurm, kubernetes:
     case()
     print(case.__name__, "ok")

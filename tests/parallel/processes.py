@@ -200,6 +200,8 @@ def gpus():
 
 
 def main():
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:  # a shell's background jobs ignore some of them
+        signal.signal(number, signal.SIG_DFL)
     (scratch / "data").mkdir()
     subprocess.run([toy, "--write-data", scratch / "data"], check=True)
     for case in open_mpi, hydra, status, alone, none_or_strange, in_a_rank, signals, killed, gpus:

@@ -323,6 +323,8 @@ AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *progra
 
 void amprt_machine_close(AmprtMachine *machine) {
   const AmprtProgram *program = machine->program;
+  if (!program)
+    return;
   if (machine->opened && program->device)
     program->device->close();
   else if (machine->opened && program->close)

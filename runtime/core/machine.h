@@ -42,6 +42,7 @@ AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *progra
                                AmprtError *error);
 /* The size of an arena for all graphs that are used where graph `train` trains. */
 uint64_t amprt_machine_arena(const AmprtProgram *program, const AmprtGraph *train);
+/* Nothing happens to one that was never opened. */
 void amprt_machine_close(AmprtMachine *machine);
 
 const AmprtGraph *amprt_graph_find(const AmprtProgram *program, const char *name); /* or NULL */

@@ -145,6 +145,12 @@ static void args_object(Build *b, ArgList *list, const Unit *unit) {
        "-mprefer-vector-width=512");
   if (unit->feature)
     args(list, unit->feature);
+#ifdef AMPCC_SANITIZE
+  /* Kernels work inside one block of memory, where sanitizers see little, and with them tests of
+   * whole programs took minutes; tests/ops compiles kernels with all of build_flags. */
+  if (unit->define && strncmp(unit->define, "-DAMPCC_CODE=", 13) == 0)
+    args(list, "-fno-sanitize=all");
+#endif
 }
 
 /* Ends the arguments with the text and the object NAME.o, whose path becomes *object. */

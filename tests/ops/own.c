@@ -13,7 +13,11 @@ static const struct {
             {DT_F32, WINOGRAD_ALWAYS},
             {DT_F16, WINOGRAD_ALWAYS},
             {DT_BF16, WINOGRAD_ALWAYS}};
+#ifdef __SANITIZE_ADDRESS__ /* slow */
+static const int threads[] = {1, 3};
+#else
 static const int threads[] = {1, 2, 3, 5};
+#endif
 enum { V3, V4, V1, BF16 };
 /* V1 has neither vectors of eight floats nor a product and sum in one rounding. */
 static const struct {

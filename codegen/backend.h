@@ -9,6 +9,7 @@
 /* One object file of a part: the text of the part, compiled with these arguments. */
 typedef struct Unit {
   const char *name; /* of the object file, without its ending */
+  bool kernels;     /* are kernels in it, or the tables alone? */
   const char *level, *march, *define;
   const char *feature; /* an instruction set beside those of `march`, as -m option; or NULL */
 } Unit;

@@ -136,20 +136,24 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   int n = 0;
   if (strcmp(cpu, "x86-64-v3") == 0) {
     if (library->wants_bf16 && library->wants_bf16(module))
-      unit[n++] = (Unit){"amp_bf16", "-O2", "x86-64-v4", NULL, "-mavx512bf16"};
-    unit[n++] = (Unit){"amp_v4", "-O2", "x86-64-v4", NULL, NULL};
-    unit[n++] = (Unit){"amp_v3", "-O2", "x86-64-v3", NULL, NULL};
+      unit[n++] = (Unit){"amp_bf16", .march = "x86-64-v4", .feature = "-mavx512bf16"};
+    unit[n++] = (Unit){"amp_v4", .march = "x86-64-v4"};
+    unit[n++] = (Unit){"amp_v3", .march = "x86-64-v3"};
   } else {
-    unit[n++] = (Unit){"amp_only", "-O2", cpu, NULL, NULL};
+    unit[n++] = (Unit){"amp_only", .march = cpu};
   }
   const char *all = "";
   for (int i = 0; i < n; i++) {
+    unit[i].kernels = true;
+    unit[i].level = "-O2";
     unit[i].define = arena_printf(arena, "-DAMPCC_CODE=%s", unit[i].name);
     all = arena_printf(arena, "%s V(%s)", all, unit[i].name);
   }
   /* must run on every CPU, if only to say that this one will not do */
-  unit[n] = (Unit){backend->ident, "-O1", "x86-64",
-                   arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1), NULL};
+  unit[n] = (Unit){.name = backend->ident,
+                   .level = "-O1",
+                   .march = "x86-64",
+                   .define = arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1)};
   return n + 1;
 }
 

@@ -12,16 +12,6 @@ enum { STAGE_BYTES = 384 << 10 };
 enum { PART_BYTES = 288 << 10, SLOTS = 8, SLOTS_BYTES = 2 << 20 };
 enum { F32 = sizeof(float) };
 
-static int64_t ceil_to(int64_t n, int64_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-static int64_t most(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 /* ---- copies of tiles ---- */
 
 /* How many elements along the axis are copied for n neighbouring results. */
@@ -40,9 +30,9 @@ typedef struct Tiles { /* what decides how large a tile may be */
 static int64_t tile_bytes(const Tiles *t, int64_t rows, int64_t cols) {
   int64_t read = reach(&t->high, t->backward, rows) * reach(&t->wide, t->backward, cols);
   /* the last register tile may read up to a group's width */
-  int64_t k = t->k > 2 * AMP_BLOCK ? ceil_to(t->k, AMP_GRAD_GROUP) : ceil_to(t->k, 2 * AMP_BLOCK);
-  int64_t c = t->flat ? t->c : ceil_to(t->c, AMP_BLOCK);
-  return ceil_to((read * c + (t->k ? rows * cols * k : 0)) * F32, ALIGN);
+  int64_t k = t->k > 2 * AMP_BLOCK ? amp_ceil(t->k, AMP_GRAD_GROUP) : amp_ceil(t->k, 2 * AMP_BLOCK);
+  int64_t c = t->flat ? t->c : amp_ceil(t->c, AMP_BLOCK);
+  return amp_ceil((read * c + (t->k ? rows * cols * k : 0)) * F32, ALIGN);
 }
 
 /* Whole rows where one fits, else a part of one, of some `step` columns. */
@@ -59,8 +49,7 @@ static void choose_tile(const Tiles *t, int64_t bytes, int64_t step, int64_t *ro
   }
   while (*rows < high && tile_bytes(t, *rows + 1, *cols) <= bytes)
     ++*rows;
-  int64_t pieces = (high + *rows - 1) / *rows;
-  *rows = (high + pieces - 1) / pieces;
+  *rows = amp_even(high, *rows);
 }
 
 /* A convolution of single elements has no rows and no images: all become one row. */
@@ -95,27 +84,20 @@ static void finish_conv(OwnPlan *plan, bool low, bool has_loop) {
   a->copy_pairs = a->in_channel != 1 || a->c % 2 || a->c % (2 * FAR) == 0 || leaves;
   a->images = 1;
   a->packed = 0;
-  a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * taps * F32, ALIGN);
-  a->lane_bytes = ceil_to(taps * 3 * (int64_t)sizeof(int64_t), ALIGN) +
+  a->lane = amp_ceil(amp_ceil(a->k, AMP_GROUP) * amp_ceil(a->c, AMP_BLOCK) * taps * F32, ALIGN);
+  a->lane_bytes = amp_ceil(taps * 3 * (int64_t)sizeof(int64_t), ALIGN) +
                   (a->copy || (low && a->copy_pairs) ? tile_bytes(&tiles, a->rows, a->cols) : 0);
   plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }
 
-static int64_t pieces(int64_t n, int64_t each) {
-  return (n + each - 1) / each;
-}
-/* The size of the pieces when n is cut into equal ones of at most `each`. */
-static int64_t even(int64_t n, int64_t each) {
-  return pieces(n, pieces(n, each));
-}
-
 /* Cuts the channels into parts, of which each copies what it reads. */
 static void choose_parts(AmpConvGrad *a, int64_t each) {
-  int64_t blocks = pieces(a->c, AMP_BLOCK), groups = pieces(a->k, AMP_GRAD_GROUP);
-  int64_t g = amp_grad_taps(a) == 1 ? least(groups, 4) : 1;
-  int64_t b = least(blocks, most(1, PART_BYTES / (each * g)));
-  a->part_blocks = even(blocks, b);
-  a->part_groups = even(groups, least(groups, most(1, PART_BYTES / (each * a->part_blocks))));
+  int64_t blocks = amp_pieces(a->c, AMP_BLOCK), groups = amp_pieces(a->k, AMP_GRAD_GROUP);
+  int64_t g = amp_grad_taps(a) == 1 ? amp_least(groups, 4) : 1;
+  int64_t b = amp_least(blocks, amp_most(1, PART_BYTES / (each * g)));
+  a->part_blocks = amp_even(blocks, b);
+  a->part_groups =
+      amp_even(groups, amp_least(groups, amp_most(1, PART_BYTES / (each * a->part_blocks))));
 }
 
 /* Small images together give enough results to be added up in registers. */
@@ -125,17 +107,17 @@ static void choose_grad_tile(AmpConvGrad *a, const Tiles *tiles) {
   if (2 * image <= piece) {
     a->rows = a->high.out;
     a->cols = a->wide.out;
-    a->images = least(a->n, piece / image);
+    a->images = amp_least(a->n, piece / image);
     return;
   }
   choose_tile(tiles, TILE_BYTES, piece, &a->rows, &a->cols);
-  a->cols = even(a->wide.out, a->cols);
+  a->cols = amp_even(a->wide.out, a->cols);
 }
 
 static int64_t few_bytes(const AmpConvGrad *a) {
   AmpAxis high = amp_axis_forward(&a->high);
   int64_t rows = amp_phases(&high) * amp_reach(&high, a->rows);
-  return ceil_to(rows * amp_grad_row(a, a->cols) * F32, ALIGN);
+  return amp_ceil(rows * amp_grad_row(a, a->cols) * F32, ALIGN);
 }
 
 /* So few channels of neighbouring pixels do not drive each other out of the first-level cache. */
@@ -144,23 +126,25 @@ enum { NEAR = 64 };
 static void finish_grad(OwnPlan *plan, bool low) {
   AmpConvGrad *a = &plan->grad;
   int64_t taps = amp_grad_taps(a), each = AMP_BLOCK * amp_grad_outs(a) * taps * F32;
-  a->sums_bytes = each * pieces(a->c, AMP_BLOCK) * pieces(a->k, AMP_GRAD_GROUP);
+  a->sums_bytes = each * amp_pieces(a->c, AMP_BLOCK) * amp_pieces(a->k, AMP_GRAD_GROUP);
   choose_parts(a, each);
   Tiles x = {.high = a->high,
              .wide = a->wide,
-             .c = a->few ? a->few : least(a->c, a->part_blocks * AMP_BLOCK)};
-  Tiles dy = {.high = a->high, .wide = a->wide, .k = least(a->k, a->part_groups * AMP_GRAD_GROUP)};
+             .c = a->few ? a->few : amp_least(a->c, a->part_blocks * AMP_BLOCK)};
+  Tiles dy = {
+      .high = a->high, .wide = a->wide, .k = amp_least(a->k, a->part_groups * AMP_GRAD_GROUP)};
   Tiles both = x;
   both.k = dy.k;
   choose_grad_tile(a, &both);
   a->copy_x = low || a->few || a->c > NEAR;
   a->copy_dy = low || a->k > NEAR || a->k % AMP_BLOCK != 0;
-  int64_t n = pieces(a->n, a->images) * pieces(a->high.out, a->rows) * pieces(a->wide.out, a->cols);
+  int64_t n = amp_pieces(a->n, a->images) * amp_pieces(a->high.out, a->rows) *
+              amp_pieces(a->wide.out, a->cols);
   a->slots = 1;
   if (a->sums_bytes <= PART_BYTES)
-    a->slots = least(n, most(SLOTS, SLOTS_BYTES / a->sums_bytes / 4));
+    a->slots = amp_least(n, amp_most(SLOTS, SLOTS_BYTES / a->sums_bytes / 4));
   int64_t x_bytes = a->few ? few_bytes(a) : tile_bytes(&x, a->rows, a->cols);
-  a->x_at = ceil_to(taps * (int64_t)sizeof(AmpGradTap), ALIGN);
+  a->x_at = amp_ceil(taps * (int64_t)sizeof(AmpGradTap), ALIGN);
   a->dy_at = a->x_at + (a->copy_x ? a->images * x_bytes : 0);
   a->sums_at = a->dy_at + (a->copy_dy ? a->images * tile_bytes(&dy, a->rows, a->cols) : 0);
   a->lane_bytes = a->sums_at + (a->slots > 1 ? 0 : each * a->part_blocks * a->part_groups);
@@ -267,7 +251,7 @@ static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
   plan->made = plan->workspace;
   if (plan->conv.passing)
     plan->workspace +=
-        ceil_to(cut.all * cut.elements * dtype_info[main->result[0]->type.dtype].bytes, ALIGN);
+        amp_ceil(cut.all * cut.elements * dtype_info[main->result[0]->type.dtype].bytes, ALIGN);
   plan->sums = plan->workspace;
   plan->workspace += sums * plan->tiles * plan->conv.k * (int64_t)sizeof(double);
 }

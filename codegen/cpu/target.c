@@ -1,4 +1,4 @@
-/* What passes may ask about the CPU. */
+/* The CPU's answers to what passes ask of a target (passes/target.h). */
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/library.h"

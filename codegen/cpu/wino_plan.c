@@ -4,16 +4,6 @@ enum { ALIGN = 64, F32 = sizeof(float) };
 /* The transformed tiles of a piece stay in the second-level cache. */
 enum { TILES_BYTES = 1 << 20 };
 
-static int64_t ceil_to(int64_t n, int64_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-static int64_t most(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
   return high->taps == 3 && wide->taps == 3 && high->stride == 1 && wide->stride == 1;
 }
@@ -33,15 +23,14 @@ bool wino_takes(const AmpConv *a, Winograd winograd) {
 }
 
 int64_t wino_plan(AmpConv *a) {
-  int64_t across = (a->wide.out + 1) / 2, down = (a->high.out + 1) / 2;
-  int64_t row = across * ceil_to(a->c, AMP_BLOCK) * AMP_WINO * F32;
-  int64_t rows = most(1, least(down, TILES_BYTES / row));
-  int64_t pieces = (down + rows - 1) / rows;
-  a->rows = 2 * ((down + pieces - 1) / pieces);
+  int64_t across = amp_pieces(a->wide.out, 2), down = amp_pieces(a->high.out, 2);
+  int64_t row = across * amp_ceil(a->c, AMP_BLOCK) * AMP_WINO * F32;
+  int64_t rows = amp_most(1, amp_least(down, TILES_BYTES / row));
+  a->rows = 2 * amp_even(down, rows);
   a->cols = a->wide.out;
-  a->images = pieces > 1 ? 1 : most(1, least(a->n, TILES_BYTES / (row * down)));
+  a->images = rows < down ? 1 : amp_most(1, amp_least(a->n, TILES_BYTES / (row * down)));
   a->packed = 0;
-  a->lane = ceil_to(ceil_to(a->k, AMP_GROUP) * ceil_to(a->c, AMP_BLOCK) * AMP_WINO * F32, ALIGN);
+  a->lane = amp_ceil(amp_ceil(a->k, AMP_GROUP) * amp_ceil(a->c, AMP_BLOCK) * AMP_WINO * F32, ALIGN);
   a->lane_bytes = amp_wino_lane(a).bytes;
   return a->lane + AMP_TEAM * a->lane_bytes;
 }
@@ -62,13 +51,13 @@ bool wino_takes_grad(const AmpConvGrad *a, Winograd winograd) {
 
 int64_t wino_plan_grad(AmpConvGrad *a, int64_t bytes) {
   enum { BLOCKS = 8, PIECE_BYTES = 768 << 10 };
-  int64_t across = (a->wide.out + 1) / 2, down = (a->high.out + 1) / 2;
-  a->wino_blocks = least(ceil_to(a->c, AMP_BLOCK) / AMP_BLOCK, BLOCKS);
+  int64_t across = amp_pieces(a->wide.out, 2), down = amp_pieces(a->high.out, 2);
+  a->wino_blocks = amp_least(amp_pieces(a->c, AMP_BLOCK), BLOCKS);
   int64_t row = across * (a->wino_blocks * AMP_BLOCK + AMP_GRAD_GROUP) * AMP_WINO * F32;
-  int64_t rows = most(1, least(down, PIECE_BYTES / row)), pieces = (down + rows - 1) / rows;
-  a->wino_rows = 2 * ((down + pieces - 1) / pieces);
-  a->wino_images = pieces > 1 ? 1 : most(1, least(a->n, PIECE_BYTES / (row * down)));
-  int64_t lane = most(a->lane_bytes, amp_wino_grad_lane(a).all * F32);
+  int64_t rows = amp_most(1, amp_least(down, PIECE_BYTES / row));
+  a->wino_rows = 2 * amp_even(down, rows);
+  a->wino_images = rows < down ? 1 : amp_most(1, amp_least(a->n, PIECE_BYTES / (row * down)));
+  int64_t lane = amp_most(a->lane_bytes, amp_wino_grad_lane(a).all * F32);
   bytes += AMP_TEAM * (lane - a->lane_bytes);
   a->lane_bytes = lane;
   return bytes;

@@ -148,7 +148,7 @@ static void args_object(Build *b, ArgList *list, const Unit *unit) {
 #ifdef AMPCC_SANITIZE
   /* Kernels work inside one block of memory, where sanitizers see little, and with them tests of
    * whole programs took minutes; tests/ops compiles kernels with all of build_flags. */
-  if (unit->define && strncmp(unit->define, "-DAMPCC_CODE=", 13) == 0)
+  if (unit->kernels)
     args(list, "-fno-sanitize=all");
 #endif
 }

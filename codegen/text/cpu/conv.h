@@ -6,13 +6,6 @@
 
 #include "codegen/text/cpu/conv_tile.h"
 
-AMP_INLINE int64_t amp_pieces(int64_t n, int64_t each) {
-  return (n + each - 1) / each;
-}
-AMP_INLINE int64_t amp_least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 /* One tile of the results of one image: rows x cols from (row, col) on, of the axes high and wide.
  */
 typedef struct AmpConvPart {
@@ -31,6 +24,10 @@ typedef struct AmpConvPart {
 typedef struct AmpCuts {
   AmpCut whole, thin;
 } AmpCuts;
+
+AMP_INLINE const AmpCut *amp_cut_for(const AmpCuts *cuts, int m) {
+  return m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
+}
 
 /* The place of a result of channel 0. */
 AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col) {
@@ -84,7 +81,7 @@ AMP_INLINE void amp_conv_round(int dtype, uint16_t *to, const float *from, const
 AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const float *w, int64_t k,
                            int m, const int64_t at[2], const int64_t far[2]) {
   const float *x = p->copy.at + at[0] * p->copy.step[0] + at[1] * p->copy.step[1];
-  const int64_t y = amp_result_at(p, at[0], at[1]) + k, size = p->a->out.dtype == AMPRT_F32 ? 4 : 2;
+  const int64_t y = amp_result_at(p, at[0], at[1]) + k, size = amp_size(p->a->out.dtype);
   const int64_t y_far = amp_result_at(p, far[0], far[1]) + k - y;
   const int64_t y_step = p->a->k * p->wide.out_step, dtype = p->a->out.dtype;
   const int n = row->pixels, near = n % 2 ? n : n / 2;
@@ -142,7 +139,7 @@ AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const floa
 
 /* The same groups where no tap reads anything. */
 AMP_FN void amp_conv_zero(AmpConvPart *p, int64_t first, int64_t last) {
-  const int64_t size = p->a->out.dtype == AMPRT_F32 ? 4 : 2, k = first * AMP_OUTS;
+  const int64_t size = amp_size(p->a->out.dtype), k = first * AMP_OUTS;
   const int64_t n = amp_least(last * AMP_OUTS, p->a->k) - k;
   for (int64_t i = 0; i < p->rows; i++)
     for (int64_t j = 0; j < p->cols; j++)
@@ -160,9 +157,9 @@ AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *
     return;
   }
   for (int64_t g = first; g < last; g++) {
-    const int64_t k = g * AMP_OUTS, left = a->k - k;
-    const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
-    const AmpCut *cut = m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
+    const int64_t k = g * AMP_OUTS;
+    const int m = amp_in_group(a->k, g);
+    const AmpCut *cut = amp_cut_for(cuts, m);
     const float *w = (const float *)(void *)(run->arena + a->packed) + amp_filter_at(a, g, 0);
     if (!bad)
       amp_conv_group(p, cut, w, k, m);
@@ -301,7 +298,7 @@ AMP_FN void amp_conv_behind(const AmprtRun *run, const AmpConvLoop *l, int64_t t
 AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpConvLoop *l = (const AmpConvLoop *)args;
   const int64_t tile = chunk / l->parts, part = chunk % l->parts;
-  const int64_t bytes = l->a->out.dtype == AMPRT_F32 ? 4 : 2;
+  const int64_t bytes = amp_size(l->a->out.dtype);
   int64_t first = 0, count = 0;
   AmpConvPart p = amp_conv_tile_at(l, tile);
   p.out = amp_at(run, &l->a->out);

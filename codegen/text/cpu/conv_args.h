@@ -10,6 +10,24 @@
  * planned for AMP_TEAM threads: a program that runs more has one more buffer. */
 enum { AMP_BLOCK = 16, AMP_GROUP = 32, AMP_GRAD_GROUP = 64, AMP_TEAM = 4 };
 
+static inline int64_t amp_least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static inline int64_t amp_most(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+/* The least multiple of `unit` that holds n. */
+static inline int64_t amp_ceil(int64_t n, int64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+/* How many pieces of at most `each` n is cut into, and their size when they are equal. */
+static inline int64_t amp_pieces(int64_t n, int64_t each) {
+  return (n + each - 1) / each;
+}
+static inline int64_t amp_even(int64_t n, int64_t each) {
+  return amp_pieces(n, amp_pieces(n, each));
+}
+
 /* How a filter and an image meet along one axis. */
 typedef struct AmpWindow {
   int64_t in, out; /* size of what is read, and of the result */
@@ -39,7 +57,7 @@ static inline AmpAxis amp_axis_forward(const AmpWindow *w) {
  * multiple of the stride. */
 static inline AmpAxis amp_axis_backward(const AmpWindow *w, int64_t phase) {
   const int64_t s = w->stride, first = (phase + w->pad) % s;
-  AmpAxis a = {(w->out - phase + s - 1) / s, phase, s, 0, 1, 0, 0, -s};
+  AmpAxis a = {amp_pieces(w->out - phase, s), phase, s, 0, 1, 0, 0, -s};
   if (first < w->taps)
     a.taps = (w->taps - first - 1) / s + 1;
   a.origin = (phase + w->pad - first) / s - a.taps + 1;
@@ -97,8 +115,8 @@ typedef struct AmpTiles {
 static inline AmpTiles amp_tiles(const AmpConv *a) {
   const int64_t high = amp_axis_span(&a->high, a->backward).outs;
   const int64_t wide = amp_axis_span(&a->wide, a->backward).outs;
-  AmpTiles t = {(high + a->rows - 1) / a->rows, (wide + a->cols - 1) / a->cols, 0, 0};
-  t.all = (a->n + a->images - 1) / a->images * t.down * t.across;
+  AmpTiles t = {amp_pieces(high, a->rows), amp_pieces(wide, a->cols), 0, 0};
+  t.all = amp_pieces(a->n, a->images) * t.down * t.across;
   t.elements =
       a->images * a->rows * a->cols * a->k * (a->backward ? a->high.stride * a->wide.stride : 1);
   return t;
@@ -114,7 +132,7 @@ enum { AMP_WINO = 16, AMP_WINO_TAPS = 9 };
  * lines, so that the products do not share their places in the cache. */
 static inline int64_t amp_wino_step(int64_t floats) {
   const int64_t line = 16;
-  return ((floats + line - 1) / line | 1) * line;
+  return (amp_pieces(floats, line) | 1) * line;
 }
 
 /* The memory of a thread, in bytes from its start: the list of taps, the copy of one image's rows,
@@ -125,14 +143,14 @@ typedef struct AmpWinoLane {
 } AmpWinoLane;
 
 static inline AmpWinoLane amp_wino_lane(const AmpConv *a) {
-  const int64_t f32 = sizeof(float), down = (a->rows + 1) / 2, across = (a->wide.out + 1) / 2;
-  const int64_t channels = (a->c + AMP_BLOCK - 1) / AMP_BLOCK * AMP_BLOCK;
+  const int64_t f32 = sizeof(float), down = amp_pieces(a->rows, 2);
+  const int64_t across = amp_pieces(a->wide.out, 2), channels = amp_ceil(a->c, AMP_BLOCK);
   const int64_t tiles = a->images * down * across, filter = AMP_WINO_TAPS * channels * AMP_GROUP;
   const int64_t products = AMP_WINO * amp_wino_step(tiles * AMP_GROUP);
   AmpWinoLane l = {.copy = 256};
   l.in = l.copy + (2 * down + 2) * (2 * across + 2) * channels * f32;
   l.products = l.in + AMP_WINO * amp_wino_step(tiles * channels) * f32;
-  l.bytes = l.products + (products > filter ? products : filter) * f32;
+  l.bytes = l.products + amp_most(products, filter) * f32;
   return l;
 }
 
@@ -167,13 +185,13 @@ typedef struct AmpWinoGradLane {
 } AmpWinoGradLane;
 
 static inline AmpWinoGradLane amp_wino_grad_lane(const AmpConvGrad *a) {
-  const int64_t down = (a->wino_rows + 1) / 2, across = (a->wide.out + 1) / 2;
-  const int64_t c = a->wino_blocks * AMP_BLOCK, k = AMP_GRAD_GROUP, most = c > k ? c : k;
+  const int64_t down = amp_pieces(a->wino_rows, 2), across = amp_pieces(a->wide.out, 2);
+  const int64_t c = a->wino_blocks * AMP_BLOCK, k = AMP_GRAD_GROUP;
   const int64_t tiles = a->wino_images * down * across;
   AmpWinoGradLane l = {.x = AMP_WINO * c * k};
   l.dy = l.x + AMP_WINO * amp_wino_step(tiles * c);
   l.copy = l.dy + AMP_WINO * amp_wino_step(tiles * k);
-  l.all = l.copy + (2 * down + 2) * (2 * across + 2) * most;
+  l.all = l.copy + (2 * down + 2) * (2 * across + 2) * amp_most(c, k);
   return l;
 }
 
@@ -182,20 +200,19 @@ static inline int64_t amp_grad_taps(const AmpConvGrad *a) {
 }
 /* A row of the sums of a channel of x: the channels of a group. */
 static inline int64_t amp_grad_outs(const AmpConvGrad *a) {
-  const int64_t outs = (a->k + AMP_BLOCK - 1) / AMP_BLOCK * AMP_BLOCK;
-  return outs < AMP_GRAD_GROUP ? outs : AMP_GRAD_GROUP;
+  return amp_least(amp_ceil(a->k, AMP_BLOCK), AMP_GRAD_GROUP);
 }
 /* The results that are added up in registers before they are added to the sums: as many as leave a
  * group of channels of dy and a block of x in the first-level cache. */
 static inline int64_t amp_grad_piece(const AmpConvGrad *a) {
   enum { FLOATS = 8320 };
   const int64_t in = a->few ? a->few * a->wide.stride : a->c;
-  return FLOATS / (amp_grad_outs(a) + (in < AMP_BLOCK ? in : AMP_BLOCK));
+  return FLOATS / (amp_grad_outs(a) + amp_least(in, AMP_BLOCK));
 }
 /* Floats of a row of the copy of few channels; a vector may be stored behind the last one. */
 static inline int64_t amp_grad_row(const AmpConvGrad *a, int64_t cols) {
   const int64_t n = ((cols - 1) * a->wide.stride + a->wide.taps) * a->few;
-  return (n + AMP_BLOCK - 1) / AMP_BLOCK * AMP_BLOCK + AMP_BLOCK;
+  return amp_ceil(n, AMP_BLOCK) + AMP_BLOCK;
 }
 
 /* Which results a register tile sums, and the distances between what they read, in floats. */

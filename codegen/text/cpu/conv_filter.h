@@ -10,11 +10,13 @@
 enum { AMP_OUTS = 2 * AMP_WIDE };
 
 AMP_INLINE int64_t amp_blocks(int64_t channels) {
-  return (channels + AMP_BLOCK - 1) / AMP_BLOCK;
+  return amp_pieces(channels, AMP_BLOCK);
 }
 AMP_INLINE int amp_in_block(int64_t channels, int64_t block) {
-  const int64_t left = channels - block * AMP_BLOCK;
-  return left < AMP_BLOCK ? (int)left : AMP_BLOCK;
+  return (int)amp_least(channels - block * AMP_BLOCK, AMP_BLOCK);
+}
+AMP_INLINE int amp_in_group(int64_t channels, int64_t group) {
+  return (int)amp_least(channels - group * AMP_OUTS, AMP_OUTS);
 }
 AMP_INLINE int64_t amp_filter_taps(const AmpConv *a) {
   return a->high.taps * a->wide.taps;
@@ -153,7 +155,7 @@ AMP_FN void amp_pack_rows(const AmpConv *a, const void *filter, float *packed, i
     for (int64_t k = 0; k < a->k; k += AMP_OUTS) {
       float *to = packed + amp_filter_at(a, k / AMP_OUTS, block) +
                   (amp_packed_tap(a, tap) * n + i) * AMP_OUTS;
-      const int m = a->k - k < AMP_OUTS ? (int)(a->k - k) : AMP_OUTS;
+      const int m = amp_in_group(a->k, k / AMP_OUTS);
       if (amp_in_pairs(a)) {
         const uint16_t *first = (const uint16_t *)filter + at + k;
         amp_pack_pairs(to, first, channel + 1 < a->c ? first + a->filter_in : NULL, m);
@@ -183,7 +185,7 @@ AMP_FN void amp_pack_chunk(const AmprtRun *run, const void *args, int64_t chunk)
   float *packed = (float *)(void *)(run->arena + a->packed);
   const int64_t elements = amp_elements(a), blocks = amp_blocks(elements),
                 taps = amp_filter_taps(a);
-  const int64_t groups = (a->k + AMP_OUTS - 1) / AMP_OUTS;
+  const int64_t groups = amp_pieces(a->k, AMP_OUTS);
   int (*any)(const float *, int64_t) = amp_in_pairs(a) ? amp_any_wild_pair : amp_any_wild;
   const int64_t block = a->filter_out == 1 ? chunk / taps : chunk % blocks;
   const int64_t other = a->filter_out == 1 ? chunk % taps : chunk / blocks;
@@ -195,10 +197,9 @@ AMP_FN void amp_pack_chunk(const AmprtRun *run, const void *args, int64_t chunk)
       wild |= any(packed + amp_filter_at(a, g, block) + amp_packed_tap(a, other) * n * AMP_OUTS,
                   n * AMP_OUTS);
   } else {
-    const int64_t left = a->k - other * AMP_OUTS;
-    const int m = left < AMP_OUTS ? (int)left : AMP_OUTS;
-    const int64_t first = block * AMP_BLOCK * amp_element(a), rest = a->c - first;
-    const int have = rest < n * amp_element(a) ? (int)rest : n * amp_element(a);
+    const int64_t first = block * AMP_BLOCK * amp_element(a);
+    const int have = (int)amp_least(a->c - first, n * amp_element(a));
+    const int m = amp_in_group(a->k, other);
     float *to = packed + amp_filter_at(a, other, block);
     for (int64_t t = 0; t < taps; t++)
       amp_pack_turned(a, filter, to + amp_packed_tap(a, t) * n * AMP_OUTS,
@@ -212,7 +213,7 @@ AMP_FN void amp_pack_chunk(const AmprtRun *run, const void *args, int64_t chunk)
 /* Packs the filter on all threads. Returns whether it has an element that is Inf or NaN, which is
  * looked for only with `look`. */
 AMP_FN int amp_pack_filter(const AmprtRun *run, const AmpConv *a, int look) {
-  const int64_t groups = (a->k + AMP_OUTS - 1) / AMP_OUTS;
+  const int64_t groups = amp_pieces(a->k, AMP_OUTS);
   const int64_t others = a->filter_out == 1 ? amp_filter_taps(a) : groups;
   int wild = 0;
   const AmpPackLoop loop = {a, look, &wild};

@@ -55,10 +55,6 @@ AMP_INLINE AmpGradSpan amp_grad_span(const AmpConvGrad *a, int64_t tile) {
   t.cols = amp_least(a->cols, a->wide.out - t.col);
   return t;
 }
-/* The size of the pieces when n is cut into equal ones of at most `most`. */
-AMP_INLINE int64_t amp_even(int64_t n, int64_t most) {
-  return amp_pieces(n, amp_pieces(n, most));
-}
 
 /* ---- sums ---- */
 
@@ -329,7 +325,7 @@ AMP_FN void amp_grad_store(const AmprtRun *run, const AmpConvGrad *a, const floa
 
 AMP_INLINE AmpSource amp_grad_source(const AmprtRun *run, const AmpRef *ref, const int64_t size[3],
                                      int64_t first, int64_t n, int pairs) {
-  const int64_t bytes = ref->dtype == AMPRT_F32 ? 4 : 2;
+  const int64_t bytes = amp_size(ref->dtype);
   return (AmpSource){.data = (const char *)amp_at(run, ref) + first * bytes,
                      .h = size[0],
                      .w = size[1],
@@ -364,7 +360,7 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
   AmpSource x = p->x, dy = p->dy;
   __builtin_memset(p->ahead, 0, sizeof p->ahead);
   if (t + 1 == last && a->slots == 1) {
-    const int64_t size = a->out.dtype == AMPRT_F32 ? 4 : 2, taps = amp_grad_taps(a);
+    const int64_t size = amp_size(a->out.dtype), taps = amp_grad_taps(a);
     const int64_t in = amp_least(a->c - box->block * AMP_BLOCK, box->blocks * AMP_BLOCK);
     const int64_t at = box->group * AMP_GRAD_GROUP * taps * a->c + box->block * AMP_BLOCK;
     p->ahead[2] =

@@ -253,7 +253,7 @@ AMP_INLINE AmpGradLines amp_grad_lines_begin(AmpGradLines l) {
 /* What a tile reads of `all` images. */
 AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, const AmpAxis *wide,
                                    const AmpGradSpan *t, int64_t all) {
-  const int64_t size = s->dtype == AMPRT_F32 ? 4 : 2, each = s->pair ? 2 : 1;
+  const int64_t size = amp_size(s->dtype), each = s->pair ? 2 : 1;
   int64_t rows, cols, down, across;
   const int64_t row = amp_grad_reads(high, s->h, t->row, t->rows, &rows, &down);
   const int64_t col = amp_grad_reads(wide, s->w, t->col, t->cols, &cols, &across);

@@ -26,10 +26,9 @@ AMP_INLINE unsigned char *amp_lane(const AmprtRun *run, int64_t lane, int64_t by
 typedef struct AmpSource { /* images to copy from */
   const void *data;
   int64_t h, w, c, pixel, channel; /* elements from pixel to pixel, from channel to channel */
+  int64_t pair; /* not 0: a channel is a pair of bf16, and so far apart do its two lie */
+  int32_t odd;  /* the last pair has no other */
   int32_t dtype;
-  int64_t
-      pair;    /* not 0: a channel is a pair of bf16, from one of which it is so far to the other */
-  int32_t odd; /* the last pair has no other */
 } AmpSource;
 
 /* A copy of what results first..first+n of both axes read; in floats. */
@@ -228,7 +227,7 @@ enum { AMP_FAR_PIXELS = 4096 };
 AMP_FN void amp_copy_tile(const AmpSource *s, const AmpTileCopy *t, const AmpAxis *high,
                           const AmpAxis *wide, int64_t image, int64_t row, int64_t column) {
   const int64_t phases[2] = {amp_phases(high), amp_phases(wide)};
-  const int64_t pixel = s->pixel * (s->dtype == AMPRT_F32 ? 4 : 2);
+  const int64_t pixel = s->pixel * amp_size(s->dtype);
   const int64_t strip = pixel < AMP_FAR_PIXELS ? t->n[1] : AMP_BLOCK;
   for (int64_t i = 0; i < phases[0] * t->n[0]; i++) {
     const int64_t f = i % phases[0], m = i / phases[0];

@@ -185,6 +185,11 @@ AMP_FN void amp_store_f16(uint16_t *restrict dst, const float *restrict src, int
     dst[i] = amp_to_f16(src[i]);
 }
 
+/* Bytes of an element of a float tensor. */
+AMP_INLINE int64_t amp_size(int dtype) {
+  return dtype == AMPRT_F32 ? 4 : 2;
+}
+
 /* Elements first..first+n of a float tensor of any type, converted to `buf`; or in place, if they
  * are float already. */
 AMP_FN const float *amp_read(int dtype, const void *base, int64_t first, int n, float *buf) {

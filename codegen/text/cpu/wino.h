@@ -23,11 +23,6 @@ typedef struct AmpWinoPiece {
 
 /* ---- the filter ---- */
 
-AMP_INLINE int amp_in_group(int64_t channels, int64_t group) {
-  const int64_t left = channels - group * AMP_OUTS;
-  return left < AMP_OUTS ? (int)left : AMP_OUTS;
-}
-
 /* Packs one group and block of the filter as conv_filter.h has it. */
 AMP_FN void amp_wino_pack(const AmpConv *a, const float *filter, float *to, int64_t group,
                           int64_t block) {
@@ -152,14 +147,7 @@ AMP_FN int amp_wino_out(const AmpWinoPiece *p, int64_t k, int m) {
           wild = amp_v_fma(y[i / 2][i % 2], amp_v_all(0), wild);
       }
   }
-  int any = 0;
-  for (int i = 0; i < AMP_WIDE; i++)
-    any |= wild[i] != 0;
-  return any;
-}
-
-AMP_INLINE const AmpCut *amp_cut_for(const AmpCuts *cuts, int m) {
-  return m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
+  return amp_v_any(wild != 0);
 }
 
 /* Computes one group of channels as conv.h does. */

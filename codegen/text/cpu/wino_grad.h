@@ -84,10 +84,7 @@ AMP_FN int amp_wino_taps(const float *from, int64_t step, int64_t n, float *to, 
       }
     }
   }
-  int any = 0;
-  for (int i = 0; i < AMP_WIDE; i++)
-    any |= wild[i] != 0;
-  return any;
+  return amp_v_any(wild != 0);
 }
 
 /* ---- a part ---- */

@@ -1,6 +1,7 @@
 /* Tests random numbers, initialisers and element types. */
 #include "runtime/base/convert.h"
 #include "runtime/base/normal.h"
+#include "runtime/base/normal_many.h"
 #include "runtime/state/init.h"
 #include "tests/runtime/harness.h"
 
@@ -88,7 +89,7 @@ static void moments(const float *x, int n, double *mean, double *deviation, doub
 }
 
 /* Many at once have the bits of one block after the other. */
-static void test_truncated(void **state) {
+static void check_truncated(AmprtNormals *normals) {
   static const struct {
     uint64_t first;
     double mean, stddev;
@@ -108,11 +109,10 @@ static void test_truncated(void **state) {
               {0, 0, 1, 3},
               {0, 0, 1, 0}};
   static float x[400004];
-  (void)state;
   for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
     AmprtKey key = amprt_rng_key(k, "w");
     memset(x, 0xa5, sizeof x);
-    amprt_truncated_normals(key, want[k].first, want[k].mean, want[k].stddev, x, want[k].n);
+    normals(key, want[k].first, want[k].mean, want[k].stddev, x, want[k].n);
     for (size_t i = 0; i < want[k].n; i += 4) {
       double four[4];
       amprt_truncated_block(key, (want[k].first + i) / 4, want[k].mean, want[k].stddev, four);
@@ -125,6 +125,19 @@ static void test_truncated(void **state) {
     memcpy(&behind, &x[want[k].n], sizeof behind);
     assert_int_equal(behind, 0xa5a5a5a5);
   }
+}
+
+/* With every width of vectors that this processor has. */
+static void test_truncated(void **state) {
+  (void)state;
+  check_truncated(amprt_truncated_normals);
+  check_truncated(amprt_normals_2);
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2"))
+    check_truncated(amprt_normals_4);
+  if (__builtin_cpu_supports("avx512f"))
+    check_truncated(amprt_normals_8);
+#endif
 }
 
 static void test_init(void **state) {

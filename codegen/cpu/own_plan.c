@@ -265,7 +265,7 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
     finish_grad(&plan, low);
     plan.winograd = !low && wino_takes_grad(&plan.grad, winograd);
     if (plan.winograd)
-      plan.workspace = wino_plan_grad(&plan.grad, plan.workspace);
+      plan.workspace = wino_plan_grad(&plan.grad);
     return plan;
   case OP_MATMUL:
     plan_matmul(node, &plan);

@@ -22,11 +22,11 @@
  * Barabasz, Anderson, Soodhalter and Gregg, Error Analysis and Improving the Accuracy of Winograd
  * Convolution for Deep Neural Networks, ACM Transactions on Mathematical Software 46(4), 2020.
  *
- * and for F(3x3,2x2), whose matrix E is in wino_grad.h, with p pieces of t tiles
+ * and for F(3x3,2x2), whose matrix E is in wino_grad.h, with s slots of p pieces of t tiles
  *
- *   |w - W| <= gamma(t + p + 8) |G'| ( sum over tiles of |B'||d||B| * |E||dy||E'| ) |G|
+ *   |w - W| <= gamma(t + p + s + 7) |G'| ( sum over tiles of |B'||d||B| * |E||dy||E'| ) |G|
  *
- * where the sum over a piece begins at 0 and is then added to those before.
+ * where the sum over a piece begins at 0 and is then added to those before, and so are slots.
  *
  * The halves of G and the products may be subnormal, which a sum cannot be without being exact: an
  * element of the transformed filter is off by 2^-148 more, a product by 2^-150. Where a transform

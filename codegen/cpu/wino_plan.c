@@ -3,6 +3,11 @@
 enum { ALIGN = 64, F32 = sizeof(float) };
 /* The transformed tiles of a piece stay in the second-level cache. */
 enum { TILES_BYTES = 1 << 20 };
+/* Those of a filter's gradient, of x and dy together, stay there beside the sums of so many blocks
+ * of channels of dy, and those of one product in the first-level cache. All slots are small enough
+ * to be added up soon. */
+enum { GRAD_BYTES = 448 << 10, GRAD_TILES = 100, GRAD_BLOCKS = 4 };
+enum { SLOTS = 16, SLOTS_BYTES = 5 << 18 };
 
 static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
   return high->taps == 3 && wide->taps == 3 && high->stride == 1 && wide->stride == 1;
@@ -35,30 +40,39 @@ int64_t wino_plan(AmpConv *a) {
   return a->lane + AMP_TEAM * a->lane_bytes;
 }
 
+/* Products of one axis that a direct kernel computes. */
+static int64_t direct_products(const AmpWindow *w) {
+  return w->taps * w->out - w->pad * (w->pad + 1);
+}
+
 /* The same:
  *
- *                  64 @56     128 @28    256 @14    512 @7
- *   filter         328 1.42   327 1.37   316 1.38   244 1.08
+ *                  64 @56     128 @28    256 @14    512 @7     32 @16     64 @8      16 @32
+ *   filter         369 1.67   388 1.74   360 1.68   266 1.25   347 1.20   361 1.34   264 1.45
  *
- * The last plane has 16 tiles, which compute 64 results for 49. */
+ * The plane of 7 x 7 has 16 tiles, which compute 64 results for 49. */
 bool wino_takes_grad(const AmpConvGrad *a, Winograd winograd) {
-  enum { FEWEST = 64, SMALLEST = 14 };
+  enum { FEWEST = 16 };
+  int64_t tiles = amp_pieces(a->high.out, 2) * amp_pieces(a->wide.out, 2);
   bool can = is_3x3(&a->high, &a->wide) && !a->few;
-  bool faster =
-      a->c >= FEWEST && a->k >= FEWEST && a->high.out >= SMALLEST && a->wide.out >= SMALLEST;
+  bool fewer = AMP_WINO * tiles * 4 <= direct_products(&a->high) * direct_products(&a->wide) * 3;
+  bool faster = a->c >= FEWEST && a->k >= FEWEST && fewer;
   return can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster));
 }
 
-int64_t wino_plan_grad(AmpConvGrad *a, int64_t bytes) {
-  enum { BLOCKS = 8, PIECE_BYTES = 768 << 10 };
+int64_t wino_plan_grad(AmpConvGrad *a) {
   int64_t across = amp_pieces(a->wide.out, 2), down = amp_pieces(a->high.out, 2);
-  a->wino_blocks = amp_least(amp_pieces(a->c, AMP_BLOCK), BLOCKS);
-  int64_t row = across * (a->wino_blocks * AMP_BLOCK + AMP_GRAD_GROUP) * AMP_WINO * F32;
-  int64_t rows = amp_most(1, amp_least(down, PIECE_BYTES / row));
+  int64_t blocks = amp_pieces(a->k, AMP_BLOCK), groups = amp_pieces(a->c, AMP_GRAD_GROUP);
+  a->wino_blocks = amp_least(blocks, GRAD_BLOCKS);
+  int64_t tile = (a->wino_blocks * AMP_BLOCK + amp_wino_grad_ins(a)) * AMP_WINO * F32;
+  int64_t tiles = amp_least(GRAD_BYTES / tile, GRAD_TILES);
+  int64_t rows = amp_most(1, amp_least(down, tiles / across));
   a->wino_rows = 2 * amp_even(down, rows);
-  a->wino_images = rows < down ? 1 : amp_most(1, amp_least(a->n, PIECE_BYTES / (row * down)));
-  int64_t lane = amp_most(a->lane_bytes, amp_wino_grad_lane(a).all * F32);
-  bytes += AMP_TEAM * (lane - a->lane_bytes);
-  a->lane_bytes = lane;
-  return bytes;
+  a->wino_images = rows < down ? 1 : amp_most(1, amp_least(a->n, tiles / (across * down)));
+  int64_t each = groups * blocks * amp_wino_grad_each(a) * F32;
+  a->wino_slots =
+      amp_most(1, amp_least(amp_wino_grad_pieces(a), amp_least(SLOTS, SLOTS_BYTES / each)));
+  a->lane = amp_most(a->lane, a->wino_slots > 1 ? a->wino_slots * each : 0);
+  a->lane_bytes = amp_most(a->lane_bytes, amp_wino_grad_lane(a).all * F32);
+  return a->lane + AMP_TEAM * a->lane_bytes;
 }

@@ -9,9 +9,9 @@
 bool wino_takes(const AmpConv *a, Winograd winograd);
 /* Chooses its pieces: whole images, or some rows of one. Returns the bytes of its workspace. */
 int64_t wino_plan(AmpConv *a);
-/* The same of a filter's gradient, which is planned directly already, with a workspace of `bytes`:
- * that is what computes it where a result is not finite. */
+/* The same of a filter's gradient, which is planned directly already: that is what computes it
+ * where a result is not finite. */
 bool wino_takes_grad(const AmpConvGrad *a, Winograd winograd);
-int64_t wino_plan_grad(AmpConvGrad *a, int64_t bytes);
+int64_t wino_plan_grad(AmpConvGrad *a);
 
 #endif

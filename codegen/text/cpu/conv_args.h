@@ -172,26 +172,38 @@ typedef struct AmpConvGrad {
   int64_t lane, lane_bytes; /* each thread's memory: a list of taps, and at these offsets the copies
                                of a tile and the sums of a part */
   int64_t x_at, dy_at, sums_at;
-  /* By Winograd's method: pieces of some rows of some images, and parts of some blocks of channels
-   * of x and one group of channels of dy. Else 0. */
-  int64_t wino_images, wino_rows, wino_blocks;
+  /* By Winograd's method: pieces of some rows of some images, parts of some blocks of channels of
+   * dy and one group of channels of x, and slots of some pieces. Else 0. */
+  int64_t wino_images, wino_rows, wino_blocks, wino_slots;
 } AmpConvGrad;
 
+/* Floats of a row of the sums of a channel of dy: the channels of x of a group. */
+static inline int64_t amp_wino_grad_ins(const AmpConvGrad *a) {
+  const int64_t ins = amp_ceil(a->c, AMP_BLOCK);
+  return ins < AMP_GRAD_GROUP ? ins : AMP_GRAD_GROUP;
+}
+/* The sums of a block of channels of dy and a group of channels of x. */
+static inline int64_t amp_wino_grad_each(const AmpConvGrad *a) {
+  return AMP_WINO * amp_wino_step(AMP_BLOCK * amp_wino_grad_ins(a));
+}
+static inline int64_t amp_wino_grad_pieces(const AmpConvGrad *a) {
+  return amp_pieces(a->n, a->wino_images) * amp_pieces(a->high.out, a->wino_rows);
+}
+
 /* The memory of a thread that computes a part of a filter's gradient by Winograd's method, in
- * floats from its start: the sums, the transformed tiles of x and of dy, and the copy of one
- * image's rows. */
+ * floats from its start: the sums, if there is one slot, the transformed tiles of x and of dy, and
+ * the copies of rows of a block that is not whole. */
 typedef struct AmpWinoGradLane {
   int64_t x, dy, copy, all;
 } AmpWinoGradLane;
 
 static inline AmpWinoGradLane amp_wino_grad_lane(const AmpConvGrad *a) {
   const int64_t down = amp_pieces(a->wino_rows, 2), across = amp_pieces(a->wide.out, 2);
-  const int64_t c = a->wino_blocks * AMP_BLOCK, k = AMP_GRAD_GROUP;
-  const int64_t tiles = a->wino_images * down * across;
-  AmpWinoGradLane l = {.x = AMP_WINO * c * k};
-  l.dy = l.x + AMP_WINO * amp_wino_step(tiles * c);
-  l.copy = l.dy + AMP_WINO * amp_wino_step(tiles * k);
-  l.all = l.copy + (2 * down + 2) * (2 * across + 2) * amp_most(c, k);
+  const int64_t tiles = a->wino_images * down * across, block = AMP_BLOCK;
+  AmpWinoGradLane l = {.x = a->wino_slots > 1 ? 0 : a->wino_blocks * amp_wino_grad_each(a)};
+  l.dy = l.x + AMP_WINO * amp_wino_step(tiles * amp_wino_grad_ins(a));
+  l.copy = l.dy + AMP_WINO * amp_wino_step(tiles * a->wino_blocks * block);
+  l.all = l.copy + 4 * amp_most(a->wide.in, a->wide.out) * block;
   return l;
 }
 

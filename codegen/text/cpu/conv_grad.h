@@ -20,8 +20,7 @@ typedef struct AmpGradPart { /* a part of the filter: some channels of x and of 
   AmpGradTap *tap;
   float *x_copy, *dy_copy, *sums;
   AmpGradView x_view, dy_view; /* of a tile */
-  AmpGradLines ahead[3];       /* what is read next: of x, dy and the result */
-  int64_t fetch;               /* so many lines of it for each register tile */
+  AmpGradFetch fetch;          /* what is read next */
 } AmpGradPart;
 
 /* ---- sizes ---- */
@@ -120,21 +119,6 @@ AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t do
   }
 }
 
-/* What a register tile shall fetch: where there is nothing left, what it reads itself. Lines that
- * do not follow one another are fetched at once but for the first of them. */
-AMP_INLINE AmpGradAhead amp_grad_ahead(AmpGradPart *p, const AmpGradTile *t, const float *x) {
-  AmpGradAhead ahead = {(const char *)x, 0};
-  const char *at;
-  int64_t n = amp_grad_lines_take(p->ahead, p->fetch, &ahead.at), left = p->fetch - n;
-  ahead.step = n * 64 / (t->images * t->rows * t->cols);
-  while (n && left > 0 && (n = amp_grad_lines_take(p->ahead, left, &at))) {
-    left -= n;
-    for (int64_t i = 0; i < n; i++)
-      __builtin_prefetch(at + i * 64, 0, 2);
-  }
-  return ahead;
-}
-
 /* Adds what the listed taps give to all sums of the part. */
 AMP_FN void amp_grad_add(AmpGradPart *p) {
   const int64_t taps = amp_grad_taps(p->a), outs = amp_grad_outs(p->a);
@@ -146,25 +130,17 @@ AMP_FN void amp_grad_add(AmpGradPart *p) {
       const float *dy = p->dy_view.at + g * (AMP_GRAD_GROUP / AMP_BLOCK) * p->dy_view.block;
       for (int64_t t = 0; t < taps; t++, sum += AMP_BLOCK * outs) {
         const AmpGradTap *tap = &p->tap[t];
-        if (!tap->tile.images)
+        const int64_t results = tap->tile.images * tap->tile.rows * tap->tile.cols;
+        if (!results)
           continue;
         for (int i = 0; i < steps->n; i++) {
           const int in = steps->step[i].in, out = steps->step[i].out;
           steps->step[i].run(&tap->tile, x + tap->x + in,
                              dy + tap->dy + out / AMP_BLOCK * p->dy_view.block + out % AMP_BLOCK,
-                             sum + in * outs + out, amp_grad_ahead(p, &tap->tile, x + tap->x));
+                             sum + in * outs + out, amp_grad_ahead(&p->fetch, results, x + tap->x));
         }
       }
     }
-}
-
-/* Shares out the lines of `ahead` to the register tiles of a tile of so many pieces. */
-AMP_INLINE void amp_grad_share(AmpGradPart *p, int64_t pieces) {
-  const int64_t calls = pieces * p->groups * p->blocks * amp_grad_taps(p->a) * p->steps[0][0].n;
-  int64_t lines = 0;
-  for (int i = 0; i < 3; i++)
-    lines += amp_grad_lines_count(&p->ahead[i]);
-  p->fetch = amp_pieces(lines, calls);
 }
 
 /* ---- few channels: results whose windows reach beyond the row ---- */
@@ -268,7 +244,8 @@ AMP_FN void amp_grad_tile_sums(AmpGradPart *p, const AmpGradSpan *t) {
   const int64_t rows = amp_even(t->rows, (most + cols / 2) / cols);
   int64_t first = 0, last = t->cols;
   amp_grad_read(p, t);
-  amp_grad_share(p, amp_pieces(t->cols, cols) * amp_pieces(t->rows, rows));
+  amp_grad_share(&p->fetch, amp_pieces(t->cols, cols) * amp_pieces(t->rows, rows) * p->groups *
+                                p->blocks * amp_grad_taps(p->a) * p->steps[0][0].n);
   if (p->a->few) {
     amp_grad_inner(p, t, &first, &last);
     if (amp_grad_edges(p, t, first, last, 0)) {
@@ -358,12 +335,12 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
                                 int64_t last, const AmpGradBox *box, const AmpGradBox *then) {
   const AmpConvGrad *a = p->a;
   AmpSource x = p->x, dy = p->dy;
-  __builtin_memset(p->ahead, 0, sizeof p->ahead);
+  __builtin_memset(p->fetch.of, 0, sizeof p->fetch.of);
   if (t + 1 == last && a->slots == 1) {
     const int64_t size = amp_size(a->out.dtype), taps = amp_grad_taps(a);
     const int64_t in = amp_least(a->c - box->block * AMP_BLOCK, box->blocks * AMP_BLOCK);
     const int64_t at = box->group * AMP_GRAD_GROUP * taps * a->c + box->block * AMP_BLOCK;
-    p->ahead[2] =
+    p->fetch.of[2] =
         amp_grad_lines_begin((AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
                                             .n = {(in * size + 63) / 64, dy.c * taps, 1, 1},
                                             .step = {64, a->c * size, 0, 0}});
@@ -373,8 +350,8 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
   if (t + 1 == last)
     amp_grad_sources(run, a, then, &x, &dy);
   const AmpGradSpan next = amp_grad_span(a, t + 1 == last ? first : t + 1);
-  p->ahead[0] = amp_grad_lines(&x, &p->high, &p->wide, &next, a->n);
-  p->ahead[1] = amp_grad_lines(&dy, &p->one, &p->one, &next, a->n);
+  p->fetch.of[0] = amp_grad_lines(&x, &p->high, &p->wide, &next, a->n);
+  p->fetch.of[1] = amp_grad_lines(&dy, &p->one, &p->one, &next, a->n);
 }
 
 /* The sums of some channels over all tiles of a slot. */

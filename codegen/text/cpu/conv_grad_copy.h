@@ -9,6 +9,7 @@
 #ifndef AMP_CONV_GRAD_COPY_H
 #define AMP_CONV_GRAD_COPY_H
 
+#include "codegen/text/cpu/conv_grad_tile.h"
 #include "codegen/text/cpu/conv_image.h"
 
 /* Results of a tile: rows x cols of `images` images, from these on. */
@@ -296,6 +297,46 @@ AMP_INLINE int64_t amp_grad_lines_take(AmpGradLines l[3], int64_t most, const ch
       return n;
     }
   return 0;
+}
+
+/* What is read next, of x, dy and the result: so many lines of it for each register tile. */
+typedef struct AmpGradFetch {
+  AmpGradLines of[3];
+  int64_t each;
+} AmpGradFetch;
+
+/* Shares out all lines to so many register tiles. */
+AMP_INLINE void amp_grad_share(AmpGradFetch *f, int64_t tiles) {
+  int64_t lines = 0;
+  for (int i = 0; i < 3; i++)
+    lines += amp_grad_lines_count(&f->of[i]);
+  f->each = amp_pieces(lines, tiles);
+}
+
+/* What a register tile of so many results shall fetch: where there is nothing left, what it reads
+ * itself. Lines that do not follow one another are fetched at once but for the first of them. */
+AMP_INLINE AmpGradAhead amp_grad_ahead(AmpGradFetch *f, int64_t results, const float *x) {
+  AmpGradAhead ahead = {(const char *)x, 0};
+  const char *at;
+  int64_t n = amp_grad_lines_take(f->of, f->each, &ahead.at), left = f->each - n;
+  ahead.step = n * 64 / results;
+  while (n && left > 0 && (n = amp_grad_lines_take(f->of, left, &at))) {
+    left -= n;
+    for (int64_t i = 0; i < n; i++)
+      __builtin_prefetch(at + i * 64, 0, 2);
+  }
+  return ahead;
+}
+
+/* Fetches at once what a register tile shall fetch. */
+AMP_INLINE void amp_grad_fetch(AmpGradFetch *f) {
+  const char *at;
+  int64_t n, left = f->each;
+  while (left > 0 && (n = amp_grad_lines_take(f->of, left, &at))) {
+    left -= n;
+    for (int64_t i = 0; i < n; i++)
+      __builtin_prefetch(at + i * 64, 0, 2);
+  }
 }
 
 #endif

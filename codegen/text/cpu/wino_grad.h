@@ -7,10 +7,13 @@
  *        | 1 -1 |
  *        | 0 -1 |
  *
- * Threads share out parts of the filter, whose sums stay in the second-level cache; for each part a
- * thread copies and transforms piece after piece, of the part's channels alone, and the register
- * tile of conv_grad_tile.h adds up the products. So each sum has one order, whatever the parts.
- * Where an element of the result is not finite, all are computed directly (see wino.h). */
+ * A piece is some rows of some images, and a part some blocks of channels of dy and one group of
+ * channels of x: for each of its pieces a thread transforms what they read, where it lies, and the
+ * register tile of conv_grad_tile.h adds up the products, with vectors of channels of x, which are
+ * neighbours in the filter too. The sums stay in the second-level cache. Of small filters there are
+ * several slots, each of a fixed range of pieces, whose sums are added up in their order. So each
+ * sum has one order, whatever the parts. Where an element of the result is not finite, all are
+ * computed directly (see wino.h). */
 #ifndef AMP_WINO_GRAD_H
 #define AMP_WINO_GRAD_H
 
@@ -18,6 +21,60 @@
 #include "codegen/text/cpu/wino_tile.h"
 
 /* ---- transforms ---- */
+
+/* The rows of an image that a row of tiles reads, and columns 0..cols-1 of them: what lies beyond
+ * is zeros. */
+typedef struct AmpWinoRows {
+  const float *at[4];
+  int64_t step[4]; /* from column to column; 0: a row of zeros */
+  int64_t cols;
+} AmpWinoRows;
+
+/* Vector `lane` of n rows of a column. */
+AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, AmpV *d,
+                              const int n) {
+  if (column >= 0 && column < r->cols) {
+    AMP_UNROLL(4)
+    for (int i = 0; i < n; i++)
+      d[i] = amp_v_load(r->at[i] + column * r->step[i] + lane);
+  } else {
+    AMP_UNROLL(4)
+    for (int i = 0; i < n; i++)
+      d[i] = amp_v_all(0);
+  }
+}
+
+AMP_INLINE void amp_wino_x_column(const AmpWinoRows *r, int64_t column, int lane, AmpV to[4]) {
+  AmpV d[4];
+  amp_wino_take(r, column, lane, d, 4);
+  amp_wino_b(d, to);
+}
+
+/* The tiles of x, n neighbours from `column` on, of one block of channels: they are `tile` apart,
+ * their transformed elements `step`. */
+AMP_FN void amp_wino_x_row(const AmpWinoRows *r, int64_t column, int64_t n, float *to, int64_t tile,
+                           int64_t step) {
+  for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
+    AmpV left[2][4], right[2][4];
+    amp_wino_x_column(r, column, l, left[0]);
+    amp_wino_x_column(r, column + 1, l, left[1]);
+    for (int64_t t = 0; t < n; t++) {
+      amp_wino_x_column(r, column + 2 * t + 2, l, right[0]);
+      amp_wino_x_column(r, column + 2 * t + 3, l, right[1]);
+      AMP_UNROLL(4)
+      for (int i = 0; i < 4; i++) {
+        const AmpV b[4] = {left[0][i], left[1][i], right[0][i], right[1][i]};
+        AmpV v[4];
+        amp_wino_b(b, v);
+        AMP_UNROLL(4)
+        for (int j = 0; j < 4; j++)
+          amp_v_store(to + (4 * i + j) * step + t * tile + l, v[j]);
+        left[0][i] = right[0][i];
+        left[1][i] = right[1][i];
+      }
+    }
+  }
+}
 
 /* E of two elements. */
 AMP_INLINE void amp_wino_e(const AmpV y[2], AmpV to[4]) {
@@ -27,15 +84,16 @@ AMP_INLINE void amp_wino_e(const AmpV y[2], AmpV to[4]) {
   to[3] = -y[1];
 }
 
-/* A row of n neighbouring tiles of one block of channels of dy, as amp_wino_row does it. */
-AMP_FN void amp_wino_dy_row(const float *y, int64_t row, int64_t n, float *to, int64_t step) {
-  for (int64_t t = 0; t < n; t++, y += 2 * AMP_BLOCK, to += AMP_BLOCK)
+/* The same of dy. */
+AMP_FN void amp_wino_dy_row(const AmpWinoRows *r, int64_t n, float *to, int64_t tile,
+                            int64_t step) {
+  for (int64_t t = 0; t < n; t++, to += tile)
     for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
       AmpV column[2][4];
       AMP_UNROLL(2)
       for (int j = 0; j < 2; j++) {
-        const float *from = y + j * AMP_BLOCK + l;
-        const AmpV d[2] = {amp_v_load(from), amp_v_load(from + row)};
+        AmpV d[2];
+        amp_wino_take(r, 2 * t + j, l, d, 2);
         amp_wino_e(d, column[j]);
       }
       AMP_UNROLL(4)
@@ -58,111 +116,35 @@ AMP_INLINE void amp_wino_gt(const AmpV u[4], AmpV to[3]) {
   to[2] = middle + u[3];
 }
 
-/* The nine taps of n sums, a multiple of a vector, of each product; these are `step` floats apart,
- * the taps `tap`. Returns whether one is Inf or NaN. */
-AMP_FN int amp_wino_taps(const float *from, int64_t step, int64_t n, float *to, int64_t tap) {
-  AmpV wild = amp_v_all(0);
-  for (int64_t e = 0; e < n; e += AMP_WIDE) {
-    AmpV column[4][3];
-    AMP_UNROLL(4)
-    for (int j = 0; j < 4; j++) {
-      AmpV u[4];
-      AMP_UNROLL(4)
-      for (int i = 0; i < 4; i++)
-        u[i] = amp_v_load(from + (4 * i + j) * step + e);
-      amp_wino_gt(u, column[j]);
-    }
-    AMP_UNROLL(3)
-    for (int i = 0; i < 3; i++) {
-      const AmpV u[4] = {column[0][i], column[1][i], column[2][i], column[3][i]};
-      AmpV t[3];
-      amp_wino_gt(u, t);
-      AMP_UNROLL(3)
-      for (int j = 0; j < 3; j++) {
-        amp_v_store(to + (3 * i + j) * tap + e, t[j]);
-        wild = amp_v_fma(t[j], amp_v_all(0), wild);
-      }
-    }
+/* The nine taps of the sums of each product, which are `step` floats apart. */
+AMP_INLINE void amp_wino_taps(const AmpV *products, AmpV taps[3][3]) {
+  AmpV column[4][3];
+  AMP_UNROLL(4)
+  for (int j = 0; j < 4; j++) {
+    const AmpV u[4] = {products[j], products[4 + j], products[8 + j], products[12 + j]};
+    amp_wino_gt(u, column[j]);
   }
-  return amp_v_any(wild != 0);
+  AMP_UNROLL(3)
+  for (int i = 0; i < 3; i++) {
+    const AmpV u[4] = {column[0][i], column[1][i], column[2][i], column[3][i]};
+    amp_wino_gt(u, taps[i]);
+  }
 }
 
 /* ---- a part ---- */
 
 typedef struct AmpWinoGradPart {
   const AmpConvGrad *a;
-  AmpGradBox box; /* of one group */
   AmpAxis high, wide, one;
   AmpSource x_source, dy_source;
+  int64_t block, blocks, group; /* of dy, of x */
+  int64_t first, last;          /* pieces */
   float *sums, *x, *dy, *copy;
-  int64_t images, down, across, tiles; /* of a piece */
-  int64_t x_step, dy_step;             /* from product to product */
+  int64_t tiles;           /* of a piece */
+  int64_t x_step, dy_step; /* from product to product */
+  AmpGradSteps steps[2];   /* of all blocks, of the last */
+  AmpGradFetch fetch;
 } AmpWinoGradPart;
-
-/* Copies and transforms what a piece reads: rows from `row` on of images from `image` on. */
-AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, int64_t image, int64_t row) {
-  for (int64_t i = 0; i < p->images; i++) {
-    AmpTileCopy t = amp_tile_copy(p->copy, &p->high, &p->wide, 2 * p->down, 2 * p->across);
-    amp_copy_tile(&p->x_source, &t, &p->high, &p->wide, image + i, row, 0);
-    for (int64_t b = 0; b < amp_blocks(p->x_source.c); b++)
-      for (int64_t r = 0; r < p->down; r++)
-        amp_wino_row(t.at + b * t.block + 2 * r * t.step[0], t.step[0], p->across,
-                     p->x + (b * p->tiles + (i * p->down + r) * p->across) * AMP_BLOCK, p->x_step);
-    t = amp_tile_copy(p->copy, &p->one, &p->one, 2 * p->down, 2 * p->across);
-    if (p->dy_source.c % AMP_BLOCK) /* for the sums of no channel, which are looked at too */
-      amp_zero(p->copy, amp_blocks(p->dy_source.c) * t.block);
-    amp_copy_tile(&p->dy_source, &t, &p->one, &p->one, image + i, row, 0);
-    for (int64_t b = 0; b < amp_blocks(p->dy_source.c); b++)
-      for (int64_t r = 0; r < p->down; r++)
-        amp_wino_dy_row(t.at + b * t.block + 2 * r * t.step[0], t.step[0], p->across,
-                        p->dy + (b * p->tiles + (i * p->down + r) * p->across) * AMP_BLOCK,
-                        p->dy_step);
-  }
-}
-
-enum { AMP_WINO_SUMS = AMP_BLOCK * AMP_GRAD_GROUP }; /* of a product of a block */
-
-/* Adds what a piece gives to all sums. */
-AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
-  const AmpGradTile tile = {.images = 1,
-                            .rows = 1,
-                            .cols = p->tiles,
-                            .x_col = AMP_BLOCK,
-                            .dy_col = AMP_BLOCK,
-                            .dy_block = p->tiles * AMP_BLOCK,
-                            .outs = AMP_GRAD_GROUP};
-  const AmpGradAhead none = {(const char *)p->sums, 0};
-  for (int i = 0; i < AMP_WINO; i++)
-    for (int64_t b = 0; b < p->box.blocks; b++) {
-      const AmpGradSteps steps =
-          amp_grad_steps(amp_in_block(p->x_source.c, b), (int)p->dy_source.c, 0);
-      const float *x = p->x + i * p->x_step + b * tile.dy_block;
-      const float *dy = p->dy + i * p->dy_step;
-      float *sum = p->sums + (i * p->box.blocks + b) * AMP_WINO_SUMS;
-      for (int s = 0; s < steps.n; s++) {
-        const int in = steps.step[s].in, out = steps.step[s].out;
-        steps.step[s].run(&tile, x + in, dy + out / AMP_BLOCK * tile.dy_block + out % AMP_BLOCK,
-                          sum + in * AMP_GRAD_GROUP + out, none);
-      }
-    }
-}
-
-/* Transforms the sums back and stores them as K,R,S,C. Returns whether one is Inf or NaN. */
-AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpWinoGradPart *p) {
-  const AmpConvGrad *a = p->a;
-  const int64_t k = p->box.group * AMP_GRAD_GROUP;
-  float taps[AMP_WINO_TAPS][AMP_WINO_SUMS], *out = (float *)amp_at(run, &a->out);
-  int wild = 0;
-  for (int64_t b = 0; b < p->box.blocks; b++) {
-    const int n = amp_in_block(p->x_source.c, b);
-    wild |= amp_wino_taps(p->sums + b * AMP_WINO_SUMS, p->box.blocks * AMP_WINO_SUMS,
-                          n * AMP_GRAD_GROUP, taps[0], AMP_WINO_SUMS);
-    for (int64_t t = 0; t < AMP_WINO_TAPS; t++)
-      amp_grad_turn(out + (k * AMP_WINO_TAPS + t) * a->c + (p->box.block + b) * AMP_BLOCK,
-                    AMP_WINO_TAPS * a->c, taps[t], AMP_GRAD_GROUP, n, (int)p->dy_source.c);
-  }
-  return wild;
-}
 
 typedef struct AmpWinoGradLoop {
   const AmpConvGrad *a;
@@ -170,52 +152,228 @@ typedef struct AmpWinoGradLoop {
   int *wild;
 } AmpWinoGradLoop;
 
-AMP_FN void amp_wino_grad_part(const AmprtRun *run, const void *args, int64_t part) {
+AMP_INLINE AmpGradSpan amp_wino_grad_span(const AmpConvGrad *a, int64_t piece) {
+  const int64_t down = amp_pieces(a->high.out, a->wino_rows);
+  AmpGradSpan t = {.image = piece / down * a->wino_images,
+                   .row = piece % down * a->wino_rows,
+                   .cols = a->wide.out};
+  t.images = amp_least(a->wino_images, a->n - t.image);
+  t.rows = amp_least(a->wino_rows, a->high.out - t.row);
+  return t;
+}
+
+/* n rows of an image from h on, of one block of channels; of a block that is not whole they are
+ * copied. */
+AMP_INLINE AmpWinoRows amp_wino_rows(const AmpWinoGradPart *p, const AmpSource *s, int64_t block,
+                                     int64_t image, int64_t h, const int n) {
+  static const float zeros[AMP_BLOCK];
+  const int64_t c = block * AMP_BLOCK, channels = amp_in_block(s->c, block);
+  AmpWinoRows r = {.cols = s->w};
+  for (int i = 0; i < n; i++) {
+    const int inside = h + i >= 0 && h + i < s->h;
+    r.at[i] = zeros;
+    if (inside)
+      r.at[i] = (const float *)s->data + (image * s->h + h + i) * s->w * s->pixel + c;
+    r.step[i] = inside ? s->pixel : 0;
+    if (inside && channels < AMP_BLOCK) {
+      float *copy = p->copy + i * s->w * AMP_BLOCK;
+      amp_zero(copy, s->w * AMP_BLOCK);
+      amp_copy_few(s, copy, r.at[i] - (const float *)s->data, s->w, s->pixel, (int)channels);
+      r.at[i] = copy;
+      r.step[i] = AMP_BLOCK;
+    }
+  }
+  return r;
+}
+
+/* Transforms what a piece reads. */
+AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
+  const int64_t down = amp_pieces(t->rows, 2), across = amp_pieces(t->cols, 2);
+  const int64_t ins = amp_wino_grad_ins(p->a), outs = p->blocks * AMP_BLOCK;
+  p->tiles = t->images * down * across;
+  p->x_step = amp_wino_step(p->tiles * ins);
+  p->dy_step = amp_wino_step(p->tiles * outs);
+  for (int64_t i = 0; i < t->images * down; i++) {
+    const int64_t image = t->image + i / down, h = t->row + i % down * 2;
+    for (int64_t b = 0; b < amp_blocks(p->x_source.c); b++) {
+      const AmpWinoRows r = amp_wino_rows(p, &p->x_source, b, image, h + p->high.origin, 4);
+      amp_wino_x_row(&r, p->wide.origin, across, p->x + i * across * ins + b * AMP_BLOCK, ins,
+                     p->x_step);
+    }
+    for (int64_t b = 0; b < p->blocks; b++) {
+      const AmpWinoRows r = amp_wino_rows(p, &p->dy_source, b, image, h, 2);
+      amp_wino_dy_row(&r, across, p->dy + (b * p->tiles + i * across) * AMP_BLOCK, AMP_BLOCK,
+                      p->dy_step);
+    }
+  }
+}
+
+/* Adds what a piece gives to all sums. */
+AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
+  const int64_t ins = amp_wino_grad_ins(p->a), step = amp_wino_step(AMP_BLOCK * ins);
+  const AmpGradTile tile = {.images = 1,
+                            .rows = 1,
+                            .cols = p->tiles,
+                            .x_col = AMP_BLOCK,
+                            .dy_col = ins,
+                            .dy_block = AMP_BLOCK,
+                            .outs = ins};
+  const AmpGradAhead none = {(const char *)p->sums, 0};
+  amp_grad_share(&p->fetch, AMP_WINO * p->blocks * p->steps[0].n);
+  for (int i = 0; i < AMP_WINO; i++)
+    for (int64_t b = 0; b < p->blocks; b++) {
+      const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks];
+      const float *x = p->x + i * p->x_step;
+      const float *dy = p->dy + i * p->dy_step + b * p->tiles * AMP_BLOCK;
+      float *sum = p->sums + (b * AMP_WINO + i) * step;
+      for (int s = 0; s < steps->n; s++) {
+        const int out = steps->step[s].in, in = steps->step[s].out;
+        amp_grad_fetch(&p->fetch);
+        steps->step[s].run(&tile, dy + out, x + in, sum + out * ins + in, none);
+      }
+    }
+}
+
+/* Adds up the slots of one block and group, transforms the sums back and stores them as K,R,S,C.
+ * Returns whether one is Inf or NaN. */
+AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const float *sums,
+                             int64_t slot, int64_t block, int64_t group) {
+  const int64_t ins = amp_wino_grad_ins(a), step = amp_wino_step(AMP_BLOCK * ins);
+  const int64_t c = group * AMP_GRAD_GROUP, n = amp_least(a->c - c, AMP_GRAD_GROUP);
+  const int outs = amp_in_block(a->k, block);
+  AmpV wild = amp_v_all(0);
+  for (int k = 0; k < outs; k++) {
+    float *to = (float *)amp_at(run, &a->out) + (block * AMP_BLOCK + k) * AMP_WINO_TAPS * a->c + c;
+    for (int64_t e = 0; e < n; e += AMP_WIDE) {
+      AmpV products[AMP_WINO], taps[3][3];
+      AMP_UNROLL(16)
+      for (int i = 0; i < AMP_WINO; i++) {
+        const float *from = sums + i * step + k * ins + e;
+        products[i] = amp_v_load(from);
+        for (int64_t j = 1; j < a->wino_slots; j++)
+          products[i] += amp_v_load(from + j * slot);
+      }
+      amp_wino_taps(products, taps);
+      AMP_UNROLL(9)
+      for (int t = 0; t < AMP_WINO_TAPS; t++) {
+        if (n - e >= AMP_WIDE)
+          amp_v_store(to + t * a->c + e, taps[t / 3][t % 3]);
+        else
+          __builtin_memcpy(to + t * a->c + e, &taps[t / 3][t % 3], (size_t)(n - e) * sizeof *to);
+        wild = amp_v_fma(taps[t / 3][t % 3], amp_v_all(0), wild);
+      }
+    }
+  }
+  int any = 0;
+  for (int i = 0; i < AMP_WIDE; i++)
+    any |= wild[i] != 0;
+  return any;
+}
+
+AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLoop *l,
+                                        int64_t part) {
   static const AmpWindow point = {1, 1, 1, 1, 0};
-  const AmpWinoGradLoop *l = (const AmpWinoGradLoop *)args;
   const AmpConvGrad *a = l->a;
   const AmpWinoGradLane at = amp_wino_grad_lane(a);
-  const int64_t i = part / l->groups, blocks = amp_blocks(a->c);
+  const int64_t slot = part / (l->down * l->groups), i = part / l->groups % l->down;
+  const int64_t blocks = amp_blocks(a->k);
   float *lane = (float *)(void *)amp_lane(run, a->lane, a->lane_bytes);
-  AmpWinoGradPart p = {
-      .a = a,
-      .box = {.block = i * blocks / l->down, .group = part % l->groups, .groups = 1},
-      .high = amp_axis_forward(&a->high),
-      .wide = amp_axis_forward(&a->wide),
-      .one = amp_axis_forward(&point),
-      .sums = lane,
-      .x = lane + at.x,
-      .dy = lane + at.dy,
-      .copy = lane + at.copy,
-      .across = amp_pieces(a->wide.out, 2)};
-  p.box.blocks = (i + 1) * blocks / l->down - p.box.block;
-  amp_grad_sources(run, a, &p.box, &p.x_source, &p.dy_source);
-  amp_zero(p.sums, AMP_WINO * p.box.blocks * AMP_WINO_SUMS);
-  for (int64_t n = 0; n < a->n; n += a->wino_images)
-    for (int64_t r = 0; r < a->high.out; r += a->wino_rows) {
-      p.images = amp_least(a->wino_images, a->n - n);
-      p.down = amp_pieces(amp_least(a->wino_rows, a->high.out - r), 2);
-      p.tiles = p.images * p.down * p.across;
-      p.x_step = amp_wino_step(p.tiles * p.box.blocks * AMP_BLOCK);
-      p.dy_step = amp_wino_step(p.tiles * AMP_GRAD_GROUP);
-      amp_wino_grad_in(&p, n, r);
-      amp_wino_grad_add(&p);
-    }
-  if (amp_wino_grad_out(run, &p))
+  AmpWinoGradPart p = {.a = a,
+                       .high = amp_axis_forward(&a->high),
+                       .wide = amp_axis_forward(&a->wide),
+                       .one = amp_axis_forward(&point),
+                       .block = i * blocks / l->down,
+                       .group = part % l->groups,
+                       .sums = lane,
+                       .x = lane + at.x,
+                       .dy = lane + at.dy,
+                       .copy = lane + at.copy};
+  p.blocks = (i + 1) * blocks / l->down - p.block;
+  const int64_t pieces = amp_wino_grad_pieces(a);
+  p.first = slot * pieces / a->wino_slots;
+  p.last = (slot + 1) * pieces / a->wino_slots;
+  if (a->wino_slots > 1)
+    p.sums = (float *)(void *)(run->arena + a->sums) +
+             ((slot * l->groups + p.group) * blocks + p.block) * amp_wino_grad_each(a);
+  const int64_t k = p.block * AMP_BLOCK, c = p.group * AMP_GRAD_GROUP;
+  const int64_t x_size[3] = {a->high.in, a->wide.in, a->c};
+  const int64_t dy_size[3] = {a->high.out, a->wide.out, a->k};
+  p.x_source = amp_grad_source(run, &a->x, x_size, c, amp_least(a->c - c, AMP_GRAD_GROUP), 0);
+  p.dy_source =
+      amp_grad_source(run, &a->dy, dy_size, k, amp_least(a->k - k, p.blocks * AMP_BLOCK), 0);
+  for (int j = 0; j < 2; j++)
+    p.steps[j] = amp_grad_steps(j ? amp_in_block(p.dy_source.c, p.blocks - 1) : AMP_BLOCK,
+                                (int)p.x_source.c, 0);
+  return p;
+}
+
+/* What follows piece t in the memory of this thread: the next piece, or after the last one the
+ * place of the result and the first piece of the part `then`. */
+AMP_FN void amp_wino_grad_look_ahead(const AmprtRun *run, AmpWinoGradPart *p, int64_t t,
+                                     const AmpWinoGradPart *then) {
+  const AmpConvGrad *a = p->a;
+  const AmpWinoGradPart *next = t + 1 < p->last ? p : then;
+  __builtin_memset(p->fetch.of, 0, sizeof p->fetch.of);
+  if (t + 1 == p->last && a->wino_slots == 1) {
+    const int64_t at = p->block * AMP_BLOCK * AMP_WINO_TAPS * a->c + p->group * AMP_GRAD_GROUP;
+    p->fetch.of[2] = amp_grad_lines_begin((AmpGradLines){
+        .at = (const char *)((const float *)amp_at(run, &a->out) + at),
+        .n = {(p->x_source.c + AMP_BLOCK - 1) / AMP_BLOCK, p->dy_source.c * AMP_WINO_TAPS, 1, 1},
+        .step = {64, a->c * 4, 0, 0}});
+  }
+  if (!next)
+    return;
+  const AmpGradSpan span = amp_wino_grad_span(a, next == p ? t + 1 : next->first);
+  p->fetch.of[0] = amp_grad_lines(&next->x_source, &p->high, &p->wide, &span, a->n);
+  p->fetch.of[1] = amp_grad_lines(&next->dy_source, &p->one, &p->one, &span, a->n);
+}
+
+/* The part behind it is the one that this thread mostly computes next. */
+AMP_FN void amp_wino_grad_part(const AmprtRun *run, const void *args, int64_t part) {
+  const AmpWinoGradLoop *l = (const AmpWinoGradLoop *)args;
+  const AmpConvGrad *a = l->a;
+  const int64_t each = amp_wino_grad_each(a), parts = a->wino_slots * l->down * l->groups;
+  AmpWinoGradPart p = amp_wino_grad_at(run, l, part);
+  const AmpWinoGradPart then = amp_wino_grad_at(run, l, part + 1 < parts ? part + 1 : part);
+  int wild = 0;
+  amp_zero(p.sums, p.blocks * each);
+  for (int64_t t = p.first; t < p.last; t++) {
+    const AmpGradSpan now = amp_wino_grad_span(a, t);
+    amp_wino_grad_look_ahead(run, &p, t, part + 1 < parts ? &then : NULL);
+    amp_wino_grad_in(&p, &now);
+    amp_wino_grad_add(&p);
+  }
+  if (a->wino_slots > 1)
+    return;
+  for (int64_t b = 0; b < p.blocks; b++)
+    wild |= amp_wino_grad_out(run, a, p.sums + b * each, 0, p.block + b, p.group);
+  if (wild)
+    __atomic_store_n(l->wild, 1, __ATOMIC_RELAXED);
+}
+
+AMP_FN void amp_wino_grad_add_slots(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpWinoGradLoop *l = (const AmpWinoGradLoop *)args;
+  const AmpConvGrad *a = l->a;
+  const int64_t blocks = amp_blocks(a->k), each = amp_wino_grad_each(a);
+  const float *sums = (const float *)(const void *)(run->arena + a->sums);
+  if (amp_wino_grad_out(run, a, sums + chunk * each, blocks * l->groups * each, chunk % blocks,
+                        chunk / blocks))
     __atomic_store_n(l->wild, 1, __ATOMIC_RELAXED);
 }
 
 AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
   const AmpConvGrad *a = (const AmpConvGrad *)args;
-  const int64_t blocks = amp_blocks(a->c), want = run->threads->count();
+  const int64_t blocks = amp_blocks(a->k), want = run->threads->count();
   int wild = 0;
-  AmpWinoGradLoop loop = {.a = a, .groups = amp_grad_groups(a->k), .wild = &wild};
+  AmpWinoGradLoop loop = {.a = a, .groups = amp_grad_groups(a->c), .wild = &wild};
   if (a->wino_rows) {
     int64_t each = a->wino_blocks;
-    while (each > 1 && amp_pieces(blocks, each) * loop.groups < want)
+    while (each > 1 && a->wino_slots * amp_pieces(blocks, each) * loop.groups < want)
       each = amp_pieces(each, 2);
     loop.down = amp_pieces(blocks, each);
-    amp_parallel(run, loop.down * loop.groups, amp_wino_grad_part, &loop);
+    amp_parallel(run, a->wino_slots * loop.down * loop.groups, amp_wino_grad_part, &loop);
+    if (a->wino_slots > 1)
+      amp_parallel(run, blocks * loop.groups, amp_wino_grad_add_slots, &loop);
   }
   if (!a->wino_rows || wild)
     amp_grad_direct_all(run, a);

@@ -111,6 +111,10 @@ struct AmprtThreads {
 };
 extern const AmprtThreads amprt_threads; /* the runtime's own */
 
+/* 1: threads of this process may use the matrix registers of AMX for bf16, for which the first call
+ * asks the kernel; 0: this CPU or kernel has none. */
+int amprt_amx(void);
+
 typedef struct AmprtKernel {
   void (*run)(const AmprtRun *run, const void *args);
   const void *args;  /* constant data of this call */

@@ -136,30 +136,40 @@ static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
 }
 
 static void emit_hooks(const Emitter *emit, FILE *out) {
-  file_fill(out, emit->arena,
-            "void *aligned_alloc(size_t, size_t);\n"
-            "void free(void *);\n"
-            "\n"
-            "unsigned char *amp_more_lanes;\n"
-            "int64_t amp_more_lanes_each = $EACH;\n"
-            "\n"
-            "/* Makes room for the threads for which none was planned. */\n"
-            "static int amp_open(const AmprtRun *run, char *error, size_t error_size) {\n"
-            "  const int more = run->threads->count() - AMP_TEAM;\n"
-            "  if (more <= 0 || !amp_more_lanes_each)\n"
-            "    return 0;\n"
-            "  amp_more_lanes = aligned_alloc(64, (size_t)more * $EACH);\n"
-            "  if (!amp_more_lanes)\n"
-            "    snprintf(error, error_size, \"workspace of %d threads: out of memory\", more);\n"
-            "  return amp_more_lanes ? 0 : -1;\n"
-            "}\n"
-            "static void amp_close(void) {\n"
-            "  free(amp_more_lanes);\n"
-            "  amp_more_lanes = NULL;\n"
-            "}\n"
-            "static const char *amp_describe(void) { return \"own kernels\"; }\n"
-            "\n",
-            holes({"EACH", .number = emit->largest_lane}));
+  file_fill(
+      out, emit->arena,
+      "void *aligned_alloc(size_t, size_t);\n"
+      "void free(void *);\n"
+      "\n"
+      "int amp_amx;\n"
+      "unsigned char *amp_more_lanes;\n"
+      "int64_t amp_more_lanes_each = $EACH;\n"
+      "\n"
+      "/* Finds out what the CPU has that functions choose by themselves, and makes room for\n"
+      " * the threads for which none was planned. */\n"
+      "static int amp_open(const AmprtRun *run, char *error, size_t error_size) {\n"
+      "#ifdef AMP_AMX_IN_C\n"
+      "  amp_amx = 1;\n"
+      "#else\n"
+      "  amp_amx = amprt_amx();\n"
+      "#endif\n"
+      "  const int more = run->threads->count() - AMP_TEAM;\n"
+      "  if (more <= 0 || !amp_more_lanes_each)\n"
+      "    return 0;\n"
+      "  amp_more_lanes = aligned_alloc(64, (size_t)more * $EACH);\n"
+      "  if (!amp_more_lanes)\n"
+      "    snprintf(error, error_size, \"workspace of %d threads: out of memory\", more);\n"
+      "  return amp_more_lanes ? 0 : -1;\n"
+      "}\n"
+      "static void amp_close(void) {\n"
+      "  free(amp_more_lanes);\n"
+      "  amp_more_lanes = NULL;\n"
+      "}\n"
+      "static const char *amp_describe(void) {\n"
+      "  return amp_amx ? \"own kernels, AMX\" : \"own kernels\";\n"
+      "}\n"
+      "\n",
+      holes({"EACH", .number = emit->largest_lane}));
 }
 
 const char *const cpu_own_linked[] = {NULL};

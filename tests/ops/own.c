@@ -18,15 +18,17 @@ static const int threads[] = {1, 3};
 #else
 static const int threads[] = {1, 2, 3, 5};
 #endif
-enum { V3, V4, V1, BF16 };
-/* V1 has neither vectors of eight floats nor a product and sum in one rounding. */
+enum { V3, V4, V1, BF16, AMX };
+/* V1 has neither vectors of eight floats nor a product and sum in one rounding. AMX runs its
+ * instructions in C, on any CPU that multiplies bf16. */
 static const struct {
   const char *name, *march;
   bool same; /* has it the bits of the first one */
 } level[] = {[V3] = {"v3", "x86-64-v3", true},
              [V4] = {"v4", "x86-64-v4", true},
              [V1] = {"v1", "x86-64", false},
-             [BF16] = {"bf16", "x86-64-v4 -mavx512bf16", false}};
+             [BF16] = {"bf16", "x86-64-v4 -mavx512bf16", false},
+             [AMX] = {"amx", "x86-64-v4 -mavx512bf16 -DAMP_AMX_IN_C", false}};
 enum {
   N_FORMS = sizeof form / sizeof *form,
   N_THREADS = sizeof threads / sizeof *threads,
@@ -44,7 +46,7 @@ static bool level_is_here(int l) {
   bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
               __builtin_cpu_supports("avx512cd");
-  if (l == BF16)
+  if (l == BF16 || l == AMX)
     return wide && __builtin_cpu_supports("avx512bf16");
   return l != V4 || wide;
 }
@@ -53,10 +55,10 @@ static bool level_is_here(int l) {
  * at the widest level, bf16 at the first and where it is multiplied as such. */
 static bool is_wanted(int l, DType dtype) {
   if (dtype == DT_F32)
-    return l != BF16 && level_is_here(l);
+    return l != BF16 && l != AMX && level_is_here(l);
   if (dtype == DT_F16)
     return l == (level_is_here(V4) ? V4 : V3);
-  return l == V3 || (l == BF16 && level_is_here(l));
+  return l == V3 || ((l == BF16 || l == AMX) && level_is_here(l));
 }
 
 /* All graphs of one program; `first` is what the first level gave, by graph, or is to be set. */

@@ -106,13 +106,15 @@ void program_emulate(Program *p, const Machine *machine, const char *source) {
   p->cross_compiler = shell_begin(arena_printf(
       p->arena,
       "%s %s -O2 -march=%s -static '-I%s' '-I%s' -o '%s' '%s' '%s/tests/ops/emulated.c' "
-      "'%s/runtime/base/threads.c' -lm -lpthread",
+      "'%s/runtime/base/threads.c' '%s/runtime/base/amx.c' -lm -lpthread",
       machine->compiler, flags, machine->march, p->resource, source, program, p->text, source,
-      source));
+      source, source));
 }
 
-/* The object finds the runtime's threads in this process, whose linker shall not leave them out. */
+/* The object finds these parts of the runtime in this process, whose linker shall not leave them
+ * out. */
 const AmprtThreads *const program_threads = &amprt_threads;
+int (*const program_amx)(void) = amprt_amx;
 
 /* The program's main calls this in place of the runtime's function. It keeps the tables. */
 static const AmprtProgram *loaded;

@@ -4,7 +4,7 @@
 #ifndef AMP_CONV_H
 #define AMP_CONV_H
 
-#include "codegen/text/cpu/conv_tile.h"
+#include "codegen/text/cpu/conv_amx.h"
 
 /* One tile of the results of one image: rows x cols from (row, col) on, of the axes high and wide.
  */
@@ -85,7 +85,7 @@ AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const floa
   const int64_t y_far = amp_result_at(p, far[0], far[1]) + k - y;
   const int64_t y_step = p->a->k * p->wide.out_step, dtype = p->a->out.dtype;
   const int n = row->pixels, near = n % 2 ? n : n / 2;
-  float buf[16 * AMP_OUTS];
+  float buf[AMP_CUT_MOST * AMP_OUTS];
   p->tile.far = (far[0] - at[0]) * p->copy.step[0] + (far[1] - at[1]) * p->copy.step[1];
   p->tile.y_step = y_step;
   p->tile.y_far = y_far;
@@ -236,8 +236,9 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
 
 AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
 #ifdef __AVX512BF16__
+  const int amx = amp_amx && amp_elements(a) >= AMP_BLOCK;
   if (amp_in_pairs(a))
-    return (AmpCuts){amp_cut(amp_conv_pair_tiles, 2, AMP_CUT_PAIR_SUMS),
+    return (AmpCuts){amp_cut(amx ? amp_conv_amx_tiles : amp_conv_pair_tiles, 2, AMP_CUT_PAIR_SUMS),
                      amp_cut(amp_conv_thin_pair_tiles, 1, AMP_CUT_PAIR_SUMS)};
 #endif
   (void)a;
@@ -306,6 +307,7 @@ AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk)
   if (l->reuse)
     p.out = (unsigned char *)p.out + (run->threads->number() * l->tiles.elements - first) * bytes;
   l->compute(run, l, &p, part * l->groups / l->parts, (part + 1) * l->groups / l->parts);
+  amp_amx_leave();
   if (l->behind && l->parts == 1)
     amp_conv_behind(run, l, tile, first, count, p.out);
 }

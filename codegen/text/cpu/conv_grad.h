@@ -387,6 +387,7 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
     amp_grad_look_ahead(run, &p, t, first, last, box, then);
     amp_grad_tile_sums(&p, &now);
   }
+  amp_amx_leave();
   if (a->slots > 1)
     return;
   for (int64_t g = 0; g < p.groups; g++)

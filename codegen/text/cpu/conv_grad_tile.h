@@ -4,8 +4,7 @@
 #ifndef AMP_CONV_GRAD_TILE_H
 #define AMP_CONV_GRAD_TILE_H
 
-#include "codegen/text/cpu/conv_args.h"
-#include "codegen/text/cpu/lanes.h"
+#include "codegen/text/cpu/conv_grad_amx.h"
 
 /* Memory that is read later is fetched meanwhile, for each result from so many bytes further on. */
 typedef struct AmpGradAhead {
@@ -105,6 +104,20 @@ AMP_GRAD_TILES(AMP_GRAD_TILE)
 static const AmpGradTileRow amp_grad_tiles[] = {AMP_GRAD_TILES(AMP_GRAD_TILE_ROW)};
 enum { AMP_N_GRAD_TILES = sizeof amp_grad_tiles / sizeof *amp_grad_tiles };
 
+#ifdef __AVX512BF16__
+/* Whole blocks of pairs, where the CPU has AMX. */
+#define AMP_GRAD_AMX_TILE(v)                                                                       \
+  AMP_FN void amp_grad_amx_##v(const AmpGradTile *a, const float *x, const float *dy, float *sum,  \
+                               AmpGradAhead ahead) {                                               \
+    (void)ahead;                                                                                   \
+    amp_grad_amx(a, x, dy, sum, v);                                                                \
+  }
+#define AMP_GRAD_AMX_ROW(v)   {AMP_BLOCK, v, NULL, amp_grad_amx_##v},
+#define AMP_GRAD_AMX_TILES(T) T(1) T(2) T(3) T(4)
+AMP_GRAD_AMX_TILES(AMP_GRAD_AMX_TILE)
+static const AmpGradTileRow amp_grad_amx_tiles[] = {AMP_GRAD_AMX_TILES(AMP_GRAD_AMX_ROW)};
+#endif
+
 /* The tiles of one block of channels of x and one group of channels of dy. */
 typedef struct AmpGradSteps {
   int n;
@@ -137,6 +150,10 @@ AMP_FN AmpGradSteps amp_grad_steps(int n, int m, int pairs) {
   for (int v = 0, wide = 0; v < vectors; v += wide)
     for (int i = 0, high = 0; i < n; i += high) {
       const AmpGradTileRow *best = amp_grad_step(n - i, vectors - v);
+#ifdef __AVX512BF16__
+      if (amp_amx && pairs && n == AMP_BLOCK)
+        best = &amp_grad_amx_tiles[amp_least(vectors - v, AMP_AMX_SUMS) - 1];
+#endif
       s.step[s.n].in = i;
       s.step[s.n].out = v * AMP_WIDE;
       s.step[s.n++].run = pairs ? best->pairs : best->run;

@@ -130,6 +130,7 @@ typedef void AmpConvTileFn(const AmpConvTile *a, const float *x, const float *w,
 typedef struct AmpConvTileRow {
   int pixels;
   AmpConvTileFn *run;
+  int amx; /* is it of conv_amx.h, and that much faster */
 } AmpConvTileRow;
 
 #define AMP_CONV_TILE(p, v)                                                                        \
@@ -137,24 +138,24 @@ typedef struct AmpConvTileRow {
                                       void *y) {                                                   \
     amp_conv_tile(a, x, w, y, p, v, 0);                                                            \
   }
-#define AMP_CONV_TILE_ROW(p, v) {p, amp_conv_tile_##p##x##v},
+#define AMP_CONV_TILE_ROW(p, v) {p, amp_conv_tile_##p##x##v, 0},
 #define AMP_CONV_PAIR_TILE(p, v)                                                                   \
   AMP_FN void amp_conv_pair_tile_##p##x##v(const AmpConvTile *a, const float *x, const float *w,   \
                                            void *y) {                                              \
     amp_conv_tile(a, x, w, y, p, v, 1);                                                            \
   }
-#define AMP_CONV_PAIR_TILE_ROW(p, v) {p, amp_conv_pair_tile_##p##x##v},
+#define AMP_CONV_PAIR_TILE_ROW(p, v) {p, amp_conv_pair_tile_##p##x##v, 0},
 
 AMP_CONV_TILES(AMP_CONV_TILE)
 AMP_CONV_THIN_TILES(AMP_CONV_TILE)
-static const AmpConvTileRow amp_conv_tiles[] = {AMP_CONV_TILES(AMP_CONV_TILE_ROW){0, 0}};
-static const AmpConvTileRow amp_conv_thin_tiles[] = {AMP_CONV_THIN_TILES(AMP_CONV_TILE_ROW){0, 0}};
+static const AmpConvTileRow amp_conv_tiles[] = {AMP_CONV_TILES(AMP_CONV_TILE_ROW){0}};
+static const AmpConvTileRow amp_conv_thin_tiles[] = {AMP_CONV_THIN_TILES(AMP_CONV_TILE_ROW){0}};
 #ifdef __AVX512BF16__
 AMP_CONV_TILES(AMP_CONV_PAIR_TILE)
 AMP_CONV_THIN_TILES(AMP_CONV_PAIR_TILE)
-static const AmpConvTileRow amp_conv_pair_tiles[] = {AMP_CONV_TILES(AMP_CONV_PAIR_TILE_ROW){0, 0}};
+static const AmpConvTileRow amp_conv_pair_tiles[] = {AMP_CONV_TILES(AMP_CONV_PAIR_TILE_ROW){0}};
 static const AmpConvTileRow amp_conv_thin_pair_tiles[] = {
-    AMP_CONV_THIN_TILES(AMP_CONV_PAIR_TILE_ROW){0, 0}};
+    AMP_CONV_THIN_TILES(AMP_CONV_PAIR_TILE_ROW){0}};
 #endif
 
 /* How runs of results are cut into tiles. A tile of few sums takes as long as one of more, as it
@@ -170,6 +171,8 @@ typedef struct AmpCut {
 } AmpCut;
 
 enum { AMP_CUT_SUMS = 8, AMP_CUT_PAIR_SUMS = 12 }; /* that do not wait */
+/* AMX adds 512 products of bf16 in a cycle, vectors 64. */
+enum { AMP_AMX_SPEED = 8 };
 AMP_FN AmpCut amp_cut(const AmpConvTileRow *row, int vectors, int enough) {
   enum { NEVER = 1 << 20 };
   AmpCut cut = {.row = row, .next = {{0}}};
@@ -178,7 +181,8 @@ AMP_FN AmpCut amp_cut(const AmpConvTileRow *row, int vectors, int enough) {
     for (int two = 0; two < 2; two++) {
       cost[two][n] = NEVER;
       for (int i = 0; row[i].run; i++) {
-        const int sums = row[i].pixels * vectors, width = row[i].pixels >> two;
+        const int sums = row[i].pixels * vectors / (row[i].amx ? AMP_AMX_SPEED : 1);
+        const int width = row[i].pixels >> two;
         if (width > n || width << two != row[i].pixels)
           continue;
         const int c = 2 * (sums < enough ? enough : sums) + 1 + cost[two][n - width];

@@ -1,0 +1,110 @@
+/* The matrix registers of AMX, of which each holds 16 rows of 16 elements: floats, or pairs of bf16
+ * that lie side by side. Code that was compiled for a CPU that multiplies bf16 uses them where the
+ * CPU has them, which amp_open finds out. With AMP_AMX_IN_C the same code uses C in place of the
+ * instructions, for tests on CPUs without them. Registers 0 to 3 hold sums, 4 and 5 operands a,
+ * 6 and 7 operands b. */
+#ifndef AMP_AMX_H
+#define AMP_AMX_H
+
+#include "codegen/text/cpu/lanes.h"
+
+#ifdef __AVX512BF16__
+
+/* May this process use AMX? */
+extern int amp_amx;
+
+enum { AMP_AMX_ROWS = 16, AMP_AMX_SUMS = 4 }; /* rows of a register; registers for sums */
+
+/* What LDTILECFG reads: how large the registers are. */
+typedef struct AmpAmxShape {
+  uint8_t palette, start_row, none[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+} AmpAmxShape;
+
+#define AMP_AMX_FN AMP_FN __attribute__((target("amx-tile,amx-bf16")))
+
+#ifndef AMP_AMX_IN_C
+#define AMP_AMX_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
+#define AMP_AMX_LOAD(t, at, bytes)                                                                 \
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(at), "r"((int64_t)(bytes)) : "memory")
+#define AMP_AMX_STORE(t, at, bytes)                                                                \
+  __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(at), "r"((int64_t)(bytes))            \
+                   : "memor"                                                                       \
+                     "y")
+/* sums s += a * b, over the pairs of a row of a and the rows of b */
+#define AMP_AMX_DOT(s, a, b)                                                                       \
+  __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #s ::: "memory")
+#define AMP_AMX_SHAPE(shape) __asm__ volatile("ldtilecfg %0" ::"m"(*(shape)) : "memory")
+#define AMP_AMX_END()        __asm__ volatile("tilerelease" ::: "memory")
+#else
+
+typedef struct AmpAmxInC {
+  AmpAmxShape shape;
+  uint32_t register_[8][AMP_AMX_ROWS][AMP_AMX_ROWS];
+} AmpAmxInC;
+static _Thread_local AmpAmxInC amp_amx_in_c;
+
+AMP_FN void amp_amx_move(int t, unsigned char *at, int64_t bytes, int load) {
+  const AmpAmxShape *shape = &amp_amx_in_c.shape;
+  for (int i = 0; i < shape->rows[t]; i++, at += bytes) {
+    uint32_t *row = amp_amx_in_c.register_[t][i];
+    __builtin_memcpy(load ? (unsigned char *)row : at, load ? at : (unsigned char *)row,
+                     shape->row_bytes[t]);
+  }
+}
+
+AMP_INLINE float amp_amx_flushed(float x) {
+  return amp_float((amp_bits(x) & 0x7f800000) ? amp_bits(x) : amp_bits(x) & 0x80000000);
+}
+
+/* Products of the first of each pair are one sum, those of the second another; each product and
+ * sum is rounded once, and what lies below 2^-126 is 0. */
+AMP_FN void amp_amx_dot(int s, int a, int b) {
+  const AmpAmxShape *shape = &amp_amx_in_c.shape;
+  for (int i = 0; i < shape->rows[s]; i++)
+    for (int j = 0; j < shape->row_bytes[s] / 4; j++) {
+      float sum[2] = {0, 0}, all = amp_float(amp_amx_in_c.register_[s][i][j]);
+      for (int k = 0; k < shape->row_bytes[a] / 4; k++)
+        for (int half = 0; half < 2; half++) {
+          const uint32_t u = amp_amx_in_c.register_[a][i][k], v = amp_amx_in_c.register_[b][k][j];
+          const float x = amp_float(half ? u & 0xffff0000 : u << 16);
+          const float y = amp_float(half ? v & 0xffff0000 : v << 16);
+          sum[half] =
+              amp_amx_flushed(__builtin_fmaf(amp_amx_flushed(x), amp_amx_flushed(y), sum[half]));
+        }
+      all = amp_amx_flushed(amp_amx_flushed(all) + amp_amx_flushed(sum[0] + sum[1]));
+      amp_amx_in_c.register_[s][i][j] = amp_bits(all);
+    }
+}
+
+#define AMP_AMX_ZERO(t)                                                                            \
+  __builtin_memset(amp_amx_in_c.register_[t], 0, sizeof amp_amx_in_c.register_[t])
+#define AMP_AMX_LOAD(t, at, bytes)  amp_amx_move(t, (unsigned char *)(uintptr_t)(at), bytes, 1)
+#define AMP_AMX_STORE(t, at, bytes) amp_amx_move(t, (unsigned char *)(at), bytes, 0)
+#define AMP_AMX_DOT(s, a, b)        amp_amx_dot(s, a, b)
+#define AMP_AMX_SHAPE(shape_)       (amp_amx_in_c.shape = *(shape_))
+#define AMP_AMX_END()               __builtin_memset(&amp_amx_in_c.shape, 0, sizeof(AmpAmxShape))
+#endif
+
+/* The shape that this thread has set, as setting one takes as long as many products. */
+static _Thread_local const AmpAmxShape *amp_amx_shape;
+
+AMP_INLINE void amp_amx_use(const AmpAmxShape *shape) {
+  if (amp_amx_shape != shape)
+    AMP_AMX_SHAPE(shape);
+  amp_amx_shape = shape;
+}
+
+/* For the end of a chunk: what the registers hold must not be saved whenever threads take turns. */
+AMP_AMX_FN void amp_amx_leave(void) {
+  if (amp_amx_shape)
+    AMP_AMX_END();
+  amp_amx_shape = NULL;
+}
+
+#else
+AMP_INLINE void amp_amx_leave(void) {}
+#endif
+
+#endif

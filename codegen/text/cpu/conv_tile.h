@@ -64,7 +64,7 @@ AMP_INLINE void amp_conv_tile_fetch(const AmpConvTile *a, const void *y, int64_t
 AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
                               const float *restrict w, void *restrict y, const int pixels,
                               const int vectors, const int pairs) {
-  AmpV sum[16][2], b[2];
+  AmpV sum[16][2];
   const int fetches = pixels >= 6 && vectors == 2; /* smaller tiles are gone too soon */
   const int near = pixels % 2 ? pixels : pixels / 2;
   const int64_t step = a->step, next_step = a->ahead ? pixels : 0;
@@ -84,20 +84,19 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
       const float *from = w + a->tap[t].filter * n * AMP_OUTS;
       const int64_t each = n * a->tap[t].run;
       AMP_UNROLL_TWICE
-      for (int64_t i = 0; i < each; i++, from += AMP_OUTS) {
+      for (int64_t i = 0; i < each; i++, from += AMP_OUTS, near_x++, far_x++) {
+        AMP_FORGET(near_x, far_x);
         if (fetches) {
           __builtin_prefetch((const void *)next);
           next += next_step;
         }
-        AMP_UNROLL(2)
-        for (int v = 0; v < vectors; v++)
-          b[v] = amp_v_load(from + v * AMP_WIDE);
+        const AmpV b0 = amp_v_load(from), b1 = vectors == 2 ? amp_v_load(from + AMP_WIDE) : b0;
         AMP_UNROLL(16)
         for (int p = 0; p < pixels; p++) {
-          const AmpV q = amp_v_all(p < near ? near_x[p * step + i] : far_x[(p - near) * step + i]);
+          const AmpV q = amp_v_all(p < near ? near_x[p * step] : far_x[(p - near) * step]);
           AMP_UNROLL(2)
           for (int v = 0; v < vectors; v++)
-            sum[p][v] = amp_conv_tile_add(sum[p][v], q, b[v], pairs);
+            sum[p][v] = amp_conv_tile_add(sum[p][v], q, v ? b1 : b0, pairs);
         }
       }
     }

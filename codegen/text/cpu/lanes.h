@@ -36,6 +36,10 @@ typedef int32_t AmpVBits __attribute__((vector_size(4 * AMP_WIDE)));
 #define AMP_UNROLL_TWICE _Pragma("GCC unroll 2")
 #endif
 
+/* Makes the compiler forget how two pointers came about. Clang would give each of the places at
+ * fixed distances from them a pointer of its own, more than there are registers. */
+#define AMP_FORGET(p, q) __asm__("" : "+r"(p), "+r"(q))
+
 /* An element of a vector, whatever it is in memory. */
 typedef float AmpElement __attribute__((may_alias));
 

@@ -26,12 +26,10 @@ typedef struct AmpAmxShape {
 
 #ifndef AMP_AMX_IN_C
 #define AMP_AMX_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
-#define AMP_AMX_LOAD(t, at, bytes)                                                                 \
-  __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(at), "r"((int64_t)(bytes)) : "memory")
-#define AMP_AMX_STORE(t, at, bytes)                                                                \
-  __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(at), "r"((int64_t)(bytes))            \
-                   : "memor"                                                                       \
-                     "y")
+#define AMP_AMX_AT(what, at, bytes)                                                                \
+  __asm__ volatile(what ::"r"(at), "r"((int64_t)(bytes)) : "memory")
+#define AMP_AMX_LOAD(t, at, bytes)  AMP_AMX_AT("tileloadd (%0,%1,1), %%tmm" #t, at, bytes)
+#define AMP_AMX_STORE(t, at, bytes) AMP_AMX_AT("tilestored %%tmm" #t ", (%0,%1,1)", at, bytes)
 /* sums s += a * b, over the pairs of a row of a and the rows of b */
 #define AMP_AMX_DOT(s, a, b)                                                                       \
   __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #s ::: "memory")

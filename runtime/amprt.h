@@ -102,6 +102,10 @@ struct AmprtThreads {
    * processors that this process may use. 0, or -1 with one line in `error`. */
   int (*open)(int n, char *error, size_t error_size);
   void (*close)(void);
+  /* Binds each thread but the calling one to a processor of its own, of those that this process may
+   * use: the calling thread starts others, which would be bound with it. 0, or -1 with one line in
+   * `error`. */
+  int (*pin)(char *error, size_t error_size);
   int (*count)(void);
   /* The number of the calling thread, from 0 to count - 1. */
   int (*number)(void);

@@ -191,12 +191,21 @@ static void loop(int64_t n, AmprtChunk *chunk, const AmprtRun *run, const void *
 
 /* ---- start and end ---- */
 
-/* The processors that this process may use. */
+enum { MOST_PROCESSORS = 16384, SET_BYTES = MOST_PROCESSORS / 8 };
+
+/* The processors that this process may use; NULL: unknown, or out of memory. */
+static cpu_set_t *allowed(void) {
+  cpu_set_t *set = CPU_ALLOC(MOST_PROCESSORS);
+  if (set && !sched_getaffinity(0, SET_BYTES, set))
+    return set;
+  if (set)
+    CPU_FREE(set);
+  return NULL;
+}
+
 static int processors(void) {
-  enum { MOST = 16384 };
-  cpu_set_t *set = CPU_ALLOC(MOST);
-  size_t size = CPU_ALLOC_SIZE(MOST);
-  int n = set && !sched_getaffinity(0, size, set) ? CPU_COUNT_S(size, set) : 0;
+  cpu_set_t *set = allowed();
+  int n = set ? CPU_COUNT_S(SET_BYTES, set) : 0;
   if (set)
     CPU_FREE(set);
   return n > 0 ? n : (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -273,6 +282,38 @@ static int open_threads(int n, char *error, size_t error_size) {
   return -1;
 }
 
+/* Binds the thread to the processor `cpu` alone. Returns an error number. */
+static int pin_one(pthread_t thread, int cpu) {
+  cpu_set_t *one = CPU_ALLOC(MOST_PROCESSORS);
+  if (!one)
+    return ENOMEM;
+  CPU_ZERO_S(SET_BYTES, one);
+  CPU_SET_S(cpu, SET_BYTES, one);
+  int failed = pthread_setaffinity_np(thread, SET_BYTES, one);
+  CPU_FREE(one);
+  return failed;
+}
+
+/* Threads 1, 2, ... get the second of the allowed processors, the third, ... */
+static int pin(char *error, size_t error_size) {
+  cpu_set_t *set = allowed();
+  int all = set ? CPU_COUNT_S(SET_BYTES, set) : 0, failed = 0;
+  if (all < pool.count) {
+    snprintf(error, error_size,
+             "%d threads cannot each have one of the %d processors that this process may use",
+             pool.count, all);
+    failed = EINVAL;
+  }
+  for (int cpu = 0, thread = -1; !failed && thread + 1 < pool.count; cpu++)
+    if (CPU_ISSET_S(cpu, SET_BYTES, set) && ++thread > 0 &&
+        (failed = pin_one(pool.thread[thread], cpu)))
+      snprintf(error, error_size, "cannot bind thread %d to processor %d: %s", thread, cpu,
+               strerror(failed));
+  if (set)
+    CPU_FREE(set);
+  return failed ? -1 : 0;
+}
+
 static int count(void) {
   return pool.count > 1 ? pool.count : 1;
 }
@@ -281,5 +322,9 @@ static int number(void) {
   return own_number;
 }
 
-const AmprtThreads amprt_threads = {
-    .open = open_threads, .close = close_threads, .count = count, .number = number, .loop = loop};
+const AmprtThreads amprt_threads = {.open = open_threads,
+                                    .close = close_threads,
+                                    .pin = pin,
+                                    .count = count,
+                                    .number = number,
+                                    .loop = loop};

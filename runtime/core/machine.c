@@ -270,6 +270,10 @@ static AmprtStatus open_target(AmprtMachine *machine, const AmprtOptions *option
   machine->opened = true;
   if (program->threads && program->threads->open((int)options->threads, text, sizeof text))
     return amprt_fail(error, AMPRT_ENV, "%s", text);
+  if (options->pin_threads && !program->threads)
+    return amprt_fail(error, AMPRT_ENV, "--pin-threads: kernels run on a GPU");
+  if (options->pin_threads && program->threads->pin(text, sizeof text))
+    return amprt_fail(error, AMPRT_ENV, "--pin-threads: %s", text);
   if (program->threads && !machine->borrows)
     touch_block(machine, machine->run.arena, machine->arena_bytes);
   if (program->threads)

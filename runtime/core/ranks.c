@@ -52,10 +52,17 @@ static void warn_of_binding(AmprtSession *session, const AmprtGroupCores *cores,
 
 AmprtStatus amprt_ranks_threads(AmprtSession *session, AmprtError *error) {
   AmprtOptions *options = &session->options;
-  if (!session->group || session->program->device || options->threads)
+  if (!session->group || session->program->device || (options->threads && !options->pin_threads))
     return AMPRT_OK;
   AmprtGroupCores cores = amprt_group_cores(session->group);
   int local = amprt_group_info(session->group)->local_size;
+  if (options->pin_threads && !cores.apart && local > 1)
+    return amprt_fail(error, AMPRT_ENV,
+                      "--pin-threads: the %d processes of this machine share processors; let the "
+                      "launcher bind each to its own first",
+                      local);
+  if (options->threads)
+    return AMPRT_OK;
   int mine = cores.apart ? cores.mine : cores.together / local;
   mine = mine < 1 ? 1 : mine < cores.mine ? mine : cores.mine;
   int *all = amprt_ranks_gather(session, &mine, sizeof mine, error), least = mine;

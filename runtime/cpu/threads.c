@@ -2,6 +2,7 @@
 #include "runtime/cpu/dnn_rt.h"
 
 #include <omp.h>
+#include <stdio.h>
 
 static int open_threads(int n, char *error, size_t error_size) {
   (void)error, (void)error_size;
@@ -11,6 +12,12 @@ static int open_threads(int n, char *error, size_t error_size) {
 }
 
 static void close_threads(void) {}
+
+/* OpenMP binds threads before it starts them. */
+static int pin(char *error, size_t error_size) {
+  snprintf(error, error_size, "the threads of oneDNN are OpenMP's: set OMP_PROC_BIND=true instead");
+  return -1;
+}
 
 static int count(void) {
   return omp_get_max_threads();
@@ -27,5 +34,9 @@ static void loop(int64_t n, AmprtChunk *chunk, const AmprtRun *run, const void *
     chunk(run, args, i);
 }
 
-const AmprtThreads dnn_threads = {
-    .open = open_threads, .close = close_threads, .count = count, .number = number, .loop = loop};
+const AmprtThreads dnn_threads = {.open = open_threads,
+                                  .close = close_threads,
+                                  .pin = pin,
+                                  .count = count,
+                                  .number = number,
+                                  .loop = loop};

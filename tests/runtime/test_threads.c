@@ -1,8 +1,10 @@
 /* The runtime's threads: each chunk of a loop runs once, whatever loops, threads and processes
  * there are, and threads that wait take no processor time. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "runtime/base/clock.h"
 #include "tests/runtime/harness.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,12 +229,52 @@ static void test_environment(void **state) {
   unsetenv("OMP_NUM_THREADS");
 }
 
+/* ---- pinning ---- */
+
+static cpu_set_t seen[MOST_THREADS]; /* by number of the thread */
+static atomic_int arrived;
+
+/* Each thread takes one chunk, as none ends before all have begun. */
+static void look(const AmprtRun *run, const void *args, int64_t chunk) {
+  (void)run, (void)args, (void)chunk;
+  sched_getaffinity(0, sizeof *seen, &seen[amprt_threads.number()]);
+  arrived++;
+  while (arrived < amprt_threads.count())
+    sched_yield();
+}
+
+static void test_pin(void **state) {
+  char error[200] = "";
+  cpu_set_t all, one, together;
+  (void)state;
+  assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+  int n = CPU_COUNT(&all) < MOST_THREADS ? CPU_COUNT(&all) : MOST_THREADS;
+  open_threads(n);
+  assert_int_equal(amprt_threads.pin(error, sizeof error), 0);
+  arrived = 0;
+  amprt_threads.loop(n, look, NULL, NULL);
+  assert_true(CPU_EQUAL(&seen[0], &all));
+  CPU_ZERO(&together);
+  for (int t = 1; t < n; t++) {
+    CPU_AND(&one, &seen[t], &all);
+    assert_int_equal(CPU_COUNT(&seen[t]), 1);
+    assert_int_equal(CPU_COUNT(&one), 1);
+    CPU_OR(&together, &together, &one);
+  }
+  assert_int_equal(CPU_COUNT(&together), n - 1);
+  open_threads(CPU_COUNT(&all) + 1);
+  assert_int_equal(amprt_threads.pin(error, sizeof error), -1);
+  assert_non_null(strstr(error, "cannot each have one of the"));
+  amprt_threads.close();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_each_once), cmocka_unit_test(test_many_loops),
       cmocka_unit_test(test_nested),    cmocka_unit_test(test_two_at_once),
       cmocka_unit_test(test_sleeps),    cmocka_unit_test(test_sleeps_at_the_end),
       cmocka_unit_test(test_fork),      cmocka_unit_test(test_environment),
+      cmocka_unit_test(test_pin),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,28 +70,28 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
             "static const AmpConvGrad $NAME = {\n"
             "  .x = $X, .dy = $DY, .out = $OUT,\n"
             "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
-            "  .few = $FEW, .images = $IMAGES, .rows = $ROWS, .cols = $COLS,\n"
+            "  .few = $FEW, .vec_x = $VECX, .images = $IMAGES, .rows = $ROWS, .cols = $COLS,\n"
             "  .part_blocks = $BLOCKS, .part_groups = $GROUPS,\n"
             "  .copy_x = $COPYX, .copy_dy = $COPYDY, .slots = $SLOTS,\n"
             "  .sums = $SUMS, .sums_bytes = $SUMBYTES, .lane = $LANE, .lane_bytes = $BYTES,\n"
             "  .x_at = $XAT, .dy_at = $DYAT, .sums_at = $SUMSAT,\n"
-            "  .wino_images = $WIMAGES, .wino_rows = $WROWS, .wino_blocks = $WBLOCKS, .wino_slots "
-            "= $WSLOTS,\n"
+            "  .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
+            "  .wino_blocks = $WBLOCKS, .wino_slots = $WSLOTS,\n"
             "};\n",
             holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
                   {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
                   {"C", .number = a->c}, {"K", .number = a->k}, {"FEW", .number = a->few},
-                  {"IMAGES", .number = a->images}, {"ROWS", .number = a->rows},
-                  {"COLS", .number = a->cols}, {"BLOCKS", .number = a->part_blocks},
-                  {"GROUPS", .number = a->part_groups}, {"COPYX", .number = a->copy_x},
-                  {"COPYDY", .number = a->copy_dy}, {"SLOTS", .number = a->slots},
-                  {"SUMS", .number = base + a->sums}, {"SUMBYTES", .number = a->sums_bytes},
-                  {"LANE", .number = base + a->lane}, {"BYTES", .number = a->lane_bytes},
-                  {"XAT", .number = a->x_at}, {"DYAT", .number = a->dy_at},
-                  {"SUMSAT", .number = a->sums_at}, {"WIMAGES", .number = a->wino_images},
-                  {"WROWS", .number = a->wino_rows}, {"WBLOCKS", .number = a->wino_blocks},
-                  {"WSLOTS", .number = a->wino_slots}));
+                  {"VECX", .number = a->vec_x}, {"IMAGES", .number = a->images},
+                  {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
+                  {"BLOCKS", .number = a->part_blocks}, {"GROUPS", .number = a->part_groups},
+                  {"COPYX", .number = a->copy_x}, {"COPYDY", .number = a->copy_dy},
+                  {"SLOTS", .number = a->slots}, {"SUMS", .number = base + a->sums},
+                  {"SUMBYTES", .number = a->sums_bytes}, {"LANE", .number = base + a->lane},
+                  {"BYTES", .number = a->lane_bytes}, {"XAT", .number = a->x_at},
+                  {"DYAT", .number = a->dy_at}, {"SUMSAT", .number = a->sums_at},
+                  {"WIMAGES", .number = a->wino_images}, {"WROWS", .number = a->wino_rows},
+                  {"WBLOCKS", .number = a->wino_blocks}, {"WSLOTS", .number = a->wino_slots}));
 }
 
 /* A loop behind the convolution whose args are named `conv`: a function of its own, with its own

@@ -92,7 +92,8 @@ static void finish_conv(OwnPlan *plan, bool low, bool has_loop) {
 
 /* Cuts the channels into parts, of which each copies what it reads. */
 static void choose_parts(AmpConvGrad *a, int64_t each) {
-  int64_t blocks = amp_pieces(a->c, AMP_BLOCK), groups = amp_pieces(a->k, AMP_GRAD_GROUP);
+  int64_t blocks = amp_pieces(amp_grad_units(a), AMP_BLOCK);
+  int64_t groups = amp_pieces(amp_grad_vecs(a), AMP_GRAD_GROUP);
   int64_t g = amp_grad_taps(a) == 1 ? amp_least(groups, 4) : 1;
   int64_t b = amp_least(blocks, amp_most(1, PART_BYTES / (each * g)));
   a->part_blocks = amp_even(blocks, b);
@@ -120,24 +121,39 @@ static int64_t few_bytes(const AmpConvGrad *a) {
   return amp_ceil(rows * amp_grad_row(a, a->cols) * F32, ALIGN);
 }
 
-/* So few channels of neighbouring pixels do not drive each other out of the first-level cache. */
-enum { NEAR = 64 };
+/* So few channels of neighbouring pixels do not drive each other out of the first-level cache.
+ * Units of one tap, of which a register tile needs a part of a cache line for each pixel, may come
+ * from the second level. */
+enum { NEAR = 64, NEAR_UNITS = 512 };
+
+/* Vectors of channels of x lie in the result as in the sums. But with few channels on one side,
+ * vectors of the others make fewer loads; and a single group stays in the first-level cache. */
+static bool x_makes_vectors(const AmpConvGrad *a) {
+  if (a->few)
+    return false;
+  if (a->c < AMP_GRAD_GROUP || a->k < AMP_GRAD_GROUP)
+    return a->c >= a->k;
+  return a->k > AMP_GRAD_GROUP || a->c <= a->k;
+}
 
 static void finish_grad(OwnPlan *plan, bool low) {
   AmpConvGrad *a = &plan->grad;
+  a->vec_x = x_makes_vectors(a);
   int64_t taps = amp_grad_taps(a), each = AMP_BLOCK * amp_grad_outs(a) * taps * F32;
-  a->sums_bytes = each * amp_pieces(a->c, AMP_BLOCK) * amp_pieces(a->k, AMP_GRAD_GROUP);
+  a->sums_bytes = each * amp_pieces(amp_grad_units(a), AMP_BLOCK) *
+                  amp_pieces(amp_grad_vecs(a), AMP_GRAD_GROUP);
   choose_parts(a, each);
-  Tiles x = {.high = a->high,
-             .wide = a->wide,
-             .c = a->few ? a->few : amp_least(a->c, a->part_blocks * AMP_BLOCK)};
-  Tiles dy = {
-      .high = a->high, .wide = a->wide, .k = amp_least(a->k, a->part_groups * AMP_GRAD_GROUP)};
+  int64_t units = amp_least(amp_grad_units(a), a->part_blocks * AMP_BLOCK);
+  int64_t vecs = amp_least(amp_grad_vecs(a), a->part_groups * AMP_GRAD_GROUP);
+  Tiles x = {.high = a->high, .wide = a->wide, .c = a->few ? a->few : a->vec_x ? vecs : units};
+  Tiles dy = {.high = a->high, .wide = a->wide, .k = a->vec_x ? units : vecs};
   Tiles both = x;
   both.k = dy.k;
   choose_grad_tile(a, &both);
-  a->copy_x = low || a->few || a->c > NEAR;
-  a->copy_dy = low || a->k > NEAR || a->k % AMP_BLOCK != 0;
+  bool copy_units = amp_grad_units(a) > (taps > 1 ? NEAR : NEAR_UNITS);
+  bool copy_vecs = amp_grad_vecs(a) > NEAR || amp_grad_vecs(a) % AMP_BLOCK != 0;
+  a->copy_x = low || a->few || (a->vec_x ? copy_vecs : copy_units);
+  a->copy_dy = low || (a->vec_x ? copy_units : copy_vecs);
   int64_t n = amp_pieces(a->n, a->images) * amp_pieces(a->high.out, a->rows) *
               amp_pieces(a->wide.out, a->cols);
   a->slots = 1;

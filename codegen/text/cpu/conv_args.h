@@ -160,11 +160,13 @@ typedef struct AmpConvGrad {
   AmpRef x, dy, out;
   AmpWindow high, wide;
   int64_t n, c, k;
-  int64_t few; /* not 0: x has so few channels that all those of a row of the filter, taps and
+  int64_t few;   /* not 0: x has so few channels that all those of a row of the filter, taps and
                   channels, are one row of c channels; taps are then rows alone */
+  int32_t vec_x; /* the vectors of a register tile are of channels of x, and its units, which are
+                    multiplied with them, of dy; else the other way round */
   int64_t images, rows, cols;
   int64_t part_blocks, part_groups; /* the sums that a thread computes at a time are of at most so
-                                       many blocks of channels of x and groups of channels of dy */
+                                       many blocks of units and groups of vectors */
   int32_t copy_x, copy_dy;          /* or they are read where they lie */
   int64_t slots;            /* partial sums, each over a fixed range of tiles; 1: a thread computes
                               the sums of a part over all tiles */
@@ -210,16 +212,23 @@ static inline AmpWinoGradLane amp_wino_grad_lane(const AmpConvGrad *a) {
 static inline int64_t amp_grad_taps(const AmpConvGrad *a) {
   return a->high.taps * (a->few ? 1 : a->wide.taps);
 }
-/* A row of the sums of a channel of x: the channels of a group. */
+static inline int64_t amp_grad_units(const AmpConvGrad *a) {
+  return a->vec_x ? a->k : a->c;
+}
+static inline int64_t amp_grad_vecs(const AmpConvGrad *a) {
+  return a->vec_x ? a->c : a->k;
+}
+/* A row of the sums of a unit: the channels of a group. */
 static inline int64_t amp_grad_outs(const AmpConvGrad *a) {
-  return amp_least(amp_ceil(a->k, AMP_BLOCK), AMP_GRAD_GROUP);
+  const int64_t outs = amp_ceil(amp_grad_vecs(a), AMP_BLOCK);
+  return outs < AMP_GRAD_GROUP ? outs : AMP_GRAD_GROUP;
 }
 /* The results that are added up in registers before they are added to the sums: as many as leave a
- * group of channels of dy and a block of x in the first-level cache. */
+ * group of vectors and a block of units in the first-level cache. */
 static inline int64_t amp_grad_piece(const AmpConvGrad *a) {
   enum { FLOATS = 8320 };
-  const int64_t in = a->few ? a->few * a->wide.stride : a->c;
-  return FLOATS / (amp_grad_outs(a) + amp_least(in, AMP_BLOCK));
+  const int64_t in = a->few ? a->few * a->wide.stride : amp_grad_units(a);
+  return FLOATS / (amp_grad_outs(a) + (in < AMP_BLOCK ? in : AMP_BLOCK));
 }
 /* Floats of a row of the copy of few channels; a vector may be stored behind the last one. */
 static inline int64_t amp_grad_row(const AmpConvGrad *a, int64_t cols) {
@@ -227,15 +236,17 @@ static inline int64_t amp_grad_row(const AmpConvGrad *a, int64_t cols) {
   return amp_ceil(n, AMP_BLOCK) + AMP_BLOCK;
 }
 
-/* Which results a register tile sums, and the distances between what they read, in floats. */
+/* Which results a register tile sums, and the distances between the units and vectors that it
+ * reads, in floats. */
 typedef struct AmpGradTile {
   int64_t images, rows, cols;
-  int64_t x_image, x_row, x_col, dy_image, dy_row, dy_col, dy_block;
-  int64_t outs; /* from the sums of one channel of x to the next */
+  int64_t unit_image, unit_row, unit_col;
+  int64_t vec_image, vec_row, vec_col, vec_block;
+  int64_t outs; /* from the sums of one unit to the next */
 } AmpGradTile;
 typedef struct AmpGradTap { /* what one tap sums: the first elements */
   AmpGradTile tile;
-  int64_t x, dy;
+  int64_t unit, vec;
 } AmpGradTap;
 
 #endif

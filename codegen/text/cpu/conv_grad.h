@@ -15,7 +15,7 @@ typedef struct AmpGradPart { /* a part of the filter: some channels of x and of 
   int pairs; /* of images, of bf16 */
   AmpAxis high, wide, one;
   AmpSource x, dy;               /* of these channels alone */
-  int64_t block, blocks, groups; /* the first block, and how many */
+  int64_t block, blocks, groups; /* of units: the first block, and how many; of vectors */
   AmpGradSteps steps[2][2];      /* of all and of the last block; of all and of the last group */
   AmpGradTap *tap;
   float *x_copy, *dy_copy, *sums;
@@ -25,8 +25,11 @@ typedef struct AmpGradPart { /* a part of the filter: some channels of x and of 
 
 /* ---- sizes ---- */
 
-AMP_INLINE int64_t amp_grad_groups(int64_t k) {
-  return amp_pieces(k, AMP_GRAD_GROUP);
+AMP_INLINE int64_t amp_grad_blocks(const AmpConvGrad *a) {
+  return amp_blocks(amp_grad_units(a));
+}
+AMP_INLINE int64_t amp_grad_groups(const AmpConvGrad *a) {
+  return amp_pieces(amp_grad_vecs(a), AMP_GRAD_GROUP);
 }
 /* The sums of a block and group. */
 AMP_INLINE int64_t amp_grad_each(const AmpConvGrad *a) {
@@ -73,10 +76,10 @@ AMP_INLINE int64_t amp_grad_tap_at(const AmpGradView *v, int axis, int64_t step,
 
 /* Rows that follow one another without a gap become one. */
 AMP_INLINE void amp_grad_join(AmpGradTile *t) {
-  if (t->cols * t->x_col == t->x_row && t->cols * t->dy_col == t->dy_row) {
+  if (t->cols * t->unit_col == t->unit_row && t->cols * t->vec_col == t->vec_row) {
     t->cols *= t->rows;
     t->rows = 1;
-    if (t->cols * t->x_col == t->x_image && t->cols * t->dy_col == t->dy_image) {
+    if (t->cols * t->unit_col == t->unit_image && t->cols * t->vec_col == t->vec_image) {
       t->cols *= t->images;
       t->images = 1;
     }
@@ -89,6 +92,7 @@ AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t do
                           const int64_t across[2]) {
   const AmpConvGrad *a = p->a;
   const AmpGradView *x = &p->x_view, *dy = &p->dy_view;
+  const AmpGradView *unit = a->vec_x ? dy : x, *vec = a->vec_x ? x : dy;
   AmpGradTap *tap = p->tap;
   for (int64_t r = 0; r < a->high.taps; r++) {
     int64_t r0 = t->row + down[0], r1 = t->row + down[1];
@@ -100,20 +104,23 @@ AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t do
       tap->tile = (AmpGradTile){.images = r0 < r1 && c0 < c1 ? t->images : 0,
                                 .rows = r1 - r0,
                                 .cols = c1 - c0,
-                                .x_image = x->image,
-                                .x_row = x->step[0],
-                                .x_col = x->step[1],
-                                .dy_image = dy->image,
-                                .dy_row = dy->step[0],
-                                .dy_col = dy->step[1],
-                                .dy_block = dy->block,
+                                .unit_image = unit->image,
+                                .unit_row = unit->step[0],
+                                .unit_col = unit->step[1],
+                                .vec_image = vec->image,
+                                .vec_row = vec->step[0],
+                                .vec_col = vec->step[1],
+                                .vec_block = vec->block,
                                 .outs = amp_grad_outs(a)};
       amp_grad_join(&tap->tile);
       r0 -= t->row;
       c0 -= t->col;
-      tap->x = x->first + amp_grad_tap_at(x, 0, p->high.step, r) +
-               amp_grad_tap_at(x, 1, p->wide.step, s) + r0 * x->step[0] + c0 * x->step[1];
-      tap->dy = dy->first + r0 * dy->step[0] + c0 * dy->step[1];
+      const int64_t x_at = x->first + amp_grad_tap_at(x, 0, p->high.step, r) +
+                           amp_grad_tap_at(x, 1, p->wide.step, s) + r0 * x->step[0] +
+                           c0 * x->step[1];
+      const int64_t dy_at = dy->first + r0 * dy->step[0] + c0 * dy->step[1];
+      tap->unit = a->vec_x ? dy_at : x_at;
+      tap->vec = a->vec_x ? x_at : dy_at;
       r0 += t->row;
     }
   }
@@ -122,22 +129,23 @@ AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t do
 /* Adds what the listed taps give to all sums of the part. */
 AMP_FN void amp_grad_add(AmpGradPart *p) {
   const int64_t taps = amp_grad_taps(p->a), outs = amp_grad_outs(p->a);
+  const AmpGradView *units = p->a->vec_x ? &p->dy_view : &p->x_view;
+  const AmpGradView *vecs = p->a->vec_x ? &p->x_view : &p->dy_view;
   float *sum = p->sums;
   for (int64_t g = 0; g < p->groups; g++)
     for (int64_t b = 0; b < p->blocks; b++) {
       const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks][g + 1 == p->groups];
-      const float *x = p->x_view.at + b * p->x_view.block;
-      const float *dy = p->dy_view.at + g * (AMP_GRAD_GROUP / AMP_BLOCK) * p->dy_view.block;
+      const float *unit = units->at + b * units->block;
+      const float *vec = vecs->at + g * (AMP_GRAD_GROUP / AMP_BLOCK) * vecs->block;
       for (int64_t t = 0; t < taps; t++, sum += AMP_BLOCK * outs) {
         const AmpGradTap *tap = &p->tap[t];
         const int64_t results = tap->tile.images * tap->tile.rows * tap->tile.cols;
-        if (!results)
-          continue;
-        for (int i = 0; i < steps->n; i++) {
-          const int in = steps->step[i].in, out = steps->step[i].out;
-          steps->step[i].run(&tap->tile, x + tap->x + in,
-                             dy + tap->dy + out / AMP_BLOCK * p->dy_view.block + out % AMP_BLOCK,
-                             sum + in * outs + out, amp_grad_ahead(&p->fetch, results, x + tap->x));
+        for (int i = 0; i < steps->n && results; i++) {
+          const int u = steps->step[i].unit, v = steps->step[i].vec;
+          const float *from = unit + tap->unit + u;
+          steps->step[i].run(
+              &tap->tile, from, vec + tap->vec + v / AMP_BLOCK * vecs->block + v % AMP_BLOCK,
+              sum + u * outs + v, amp_grad_ahead(&p->fetch, results, steps->step[i].fetches, from));
         }
       }
     }
@@ -271,12 +279,33 @@ AMP_INLINE void amp_grad_turn(float *to, int64_t to_step, const float *from, int
     amp_turn(to + j * to_step, to_step, from + j, from_step, n, m - j < 4 ? m - j : 4);
 }
 
-/* Adds up the slots of one block and group, and stores them as K,R,S,C. */
+/* Stores the sums of a tap as K,R,S,C: m channels of vectors from `vec` on for each of n units from
+ * `unit` on. */
+AMP_FN void amp_grad_store_tap(const AmprtRun *run, const AmpConvGrad *a, const float *sums,
+                               int64_t t, int64_t unit, int n, int64_t vec, int m) {
+  const int64_t taps = amp_grad_taps(a), outs = amp_grad_outs(a), row = taps * a->c;
+  const int64_t at = (a->vec_x ? unit : vec) * row + t * a->c + (a->vec_x ? vec : unit);
+  float turned[AMP_GRAD_GROUP][AMP_BLOCK];
+  void *out = amp_at(run, &a->out);
+  if (a->vec_x) {
+    for (int i = 0; i < n; i++)
+      amp_write(a->out.dtype, out, at + i * row, m, sums + i * outs);
+  } else if (a->out.dtype == AMPRT_F32) {
+    amp_grad_turn((float *)out + at, row, sums, outs, n, m);
+  } else {
+    amp_grad_turn(turned[0], AMP_BLOCK, sums, outs, n, m);
+    for (int i = 0; i < m; i++)
+      amp_write(a->out.dtype, out, at + i * row, n, turned[i]);
+  }
+}
+
+/* Adds up the slots of one block and group, and stores them. */
 AMP_FN void amp_grad_store(const AmprtRun *run, const AmpConvGrad *a, const float *sums,
                            int64_t from_slot, int64_t block, int64_t group) {
-  const int64_t taps = amp_grad_taps(a), outs = amp_grad_outs(a), k = group * AMP_GRAD_GROUP;
-  const int m = (int)amp_least(a->k - k, AMP_GRAD_GROUP), n = amp_in_block(a->c, block);
-  float sum[AMP_BLOCK * AMP_GRAD_GROUP], turned[AMP_GRAD_GROUP][AMP_BLOCK];
+  const int64_t taps = amp_grad_taps(a), outs = amp_grad_outs(a), vec = group * AMP_GRAD_GROUP;
+  const int m = (int)amp_least(amp_grad_vecs(a) - vec, AMP_GRAD_GROUP);
+  const int n = amp_in_block(amp_grad_units(a), block);
+  float sum[AMP_BLOCK * AMP_GRAD_GROUP];
   for (int64_t t = 0; t < taps; t++, sums += AMP_BLOCK * outs) {
     const float *all = sums;
     if (a->slots > 1) {
@@ -289,14 +318,7 @@ AMP_FN void amp_grad_store(const AmprtRun *run, const AmpConvGrad *a, const floa
       }
       all = sum;
     }
-    const int64_t at = (k * taps + t) * a->c + block * AMP_BLOCK;
-    if (a->out.dtype == AMPRT_F32) {
-      amp_grad_turn((float *)amp_at(run, &a->out) + at, taps * a->c, all, outs, n, m);
-      continue;
-    }
-    amp_grad_turn(turned[0], AMP_BLOCK, all, outs, n, m);
-    for (int i = 0; i < m; i++)
-      amp_write(a->out.dtype, amp_at(run, &a->out), at + i * taps * a->c, n, turned[i]);
+    amp_grad_store_tap(run, a, all, t, block * AMP_BLOCK, n, vec, m);
   }
 }
 
@@ -313,20 +335,29 @@ AMP_INLINE AmpSource amp_grad_source(const AmprtRun *run, const AmpRef *ref, con
                      .pair = pairs ? size[0] * size[1] * size[2] : 0};
 }
 
-typedef struct AmpGradBox { /* some channels of x and dy */
+typedef struct AmpGradBox { /* some channels: blocks of units, groups of vectors */
   int64_t block, blocks, group, groups;
 } AmpGradBox;
+typedef struct AmpGradChannels {
+  int64_t first, n;
+} AmpGradChannels;
+
+/* Those of x, or those of dy. */
+AMP_INLINE AmpGradChannels amp_grad_channels(const AmpConvGrad *a, const AmpGradBox *box, int x) {
+  const int64_t all = x ? a->c : a->k, vec = x == !!a->vec_x;
+  const int64_t first = vec ? box->group * AMP_GRAD_GROUP : box->block * AMP_BLOCK;
+  const int64_t n = vec ? box->groups * AMP_GRAD_GROUP : box->blocks * AMP_BLOCK;
+  return (AmpGradChannels){first, amp_least(all - first, n)};
+}
 
 AMP_FN void amp_grad_sources(const AmprtRun *run, const AmpConvGrad *a, const AmpGradBox *box,
                              AmpSource *x, AmpSource *dy) {
-  const int64_t c = box->block * AMP_BLOCK, k = box->group * AMP_GRAD_GROUP;
+  const AmpGradChannels c = amp_grad_channels(a, box, 1), k = amp_grad_channels(a, box, 0);
   const int64_t x_size[3] = {a->high.in, a->wide.in, a->few ? a->few : a->c};
   const int64_t dy_size[3] = {a->high.out, a->wide.out, a->k};
-  *x = amp_grad_source(run, &a->x, x_size, a->few ? 0 : c,
-                       a->few ? a->few : amp_least(a->c - c, box->blocks * AMP_BLOCK),
+  *x = amp_grad_source(run, &a->x, x_size, a->few ? 0 : c.first, a->few ? a->few : c.n,
                        amp_grad_pairs(a));
-  *dy = amp_grad_source(run, &a->dy, dy_size, k, amp_least(a->k - k, box->groups * AMP_GRAD_GROUP),
-                        amp_grad_pairs(a));
+  *dy = amp_grad_source(run, &a->dy, dy_size, k.first, k.n, amp_grad_pairs(a));
 }
 
 /* What follows tile t of `box` in the memory of this thread: the next tile, or after the last one
@@ -338,11 +369,11 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
   __builtin_memset(p->fetch.of, 0, sizeof p->fetch.of);
   if (t + 1 == last && a->slots == 1) {
     const int64_t size = amp_size(a->out.dtype), taps = amp_grad_taps(a);
-    const int64_t in = amp_least(a->c - box->block * AMP_BLOCK, box->blocks * AMP_BLOCK);
-    const int64_t at = box->group * AMP_GRAD_GROUP * taps * a->c + box->block * AMP_BLOCK;
+    const AmpGradChannels c = amp_grad_channels(a, box, 1), k = amp_grad_channels(a, box, 0);
+    const int64_t at = k.first * taps * a->c + c.first;
     p->fetch.of[2] =
         amp_grad_lines_begin((AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
-                                            .n = {(in * size + 63) / 64, dy.c * taps, 1, 1},
+                                            .n = {(c.n * size + 63) / 64, k.n * taps, 1, 1},
                                             .step = {64, a->c * size, 0, 0}});
   }
   if (t + 1 == last && !then)
@@ -372,14 +403,17 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
                    .x_copy = (float *)(void *)(lane + a->x_at),
                    .dy_copy = (float *)(void *)(lane + a->dy_at),
                    .sums = (float *)(void *)(lane + a->sums_at)};
+  const int64_t last_group = box->group + box->groups - 1;
   amp_grad_sources(run, a, box, &p.x, &p.dy);
   if (a->slots > 1)
     p.sums = (float *)(void *)(run->arena + a->sums + slot * a->sums_bytes);
   for (int i = 0; i < 2; i++)
     for (int j = 0; j < 2; j++)
       p.steps[i][j] = amp_grad_steps(
-          i ? amp_in_block(a->c, p.block + p.blocks - 1) : AMP_BLOCK,
-          j ? (int)(p.dy.c - (p.groups - 1) * AMP_GRAD_GROUP) : AMP_GRAD_GROUP, p.pairs);
+          i ? amp_in_block(amp_grad_units(a), p.block + p.blocks - 1) : AMP_BLOCK,
+          j ? (int)amp_least(amp_grad_vecs(a) - last_group * AMP_GRAD_GROUP, AMP_GRAD_GROUP)
+            : AMP_GRAD_GROUP,
+          p.pairs);
   amp_zero(p.sums, p.blocks * p.groups * amp_grad_each(a));
   const int64_t first = slot * tiles / a->slots, last = (slot + 1) * tiles / a->slots;
   for (int64_t t = first; t < last; t++) {
@@ -403,7 +437,7 @@ typedef struct AmpGradLoop {
 } AmpGradLoop;
 
 AMP_INLINE AmpGradBox amp_grad_box(const AmpGradLoop *l, int64_t part) {
-  const int64_t groups = amp_grad_groups(l->a->k), blocks = amp_blocks(l->a->c);
+  const int64_t groups = amp_grad_groups(l->a), blocks = amp_grad_blocks(l->a);
   const int64_t i = part / l->across, j = part % l->across;
   AmpGradBox box = {.block = i * blocks / l->down, .group = j * groups / l->across};
   box.blocks = (i + 1) * blocks / l->down - box.block;
@@ -421,7 +455,7 @@ AMP_FN void amp_grad_one_part(const AmprtRun *run, const void *args, int64_t par
 /* One slot; threads share out the parts of the filter, which become smaller where there are many
  * threads. */
 AMP_FN void amp_grad_by_part(const AmprtRun *run, const AmpConvGrad *a) {
-  const int64_t groups = amp_grad_groups(a->k), blocks = amp_blocks(a->c);
+  const int64_t groups = amp_grad_groups(a), blocks = amp_grad_blocks(a);
   const int64_t want = 2 * (int64_t)run->threads->count();
   int64_t high = a->part_blocks, wide = a->part_groups;
   while (want > 2 && amp_pieces(blocks, high) * amp_pieces(groups, wide) < want && high * wide > 1)
@@ -435,14 +469,14 @@ AMP_FN void amp_grad_by_part(const AmprtRun *run, const AmpConvGrad *a) {
 
 AMP_FN void amp_grad_slot(const AmprtRun *run, const void *args, int64_t slot) {
   const AmpConvGrad *a = (const AmpConvGrad *)args;
-  const AmpGradBox all = {0, amp_blocks(a->c), 0, amp_grad_groups(a->k)};
+  const AmpGradBox all = {0, amp_grad_blocks(a), 0, amp_grad_groups(a)};
   amp_grad_part(run, a, slot, &all, NULL);
 }
 
 AMP_FN void amp_grad_add_slots(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpConvGrad *a = (const AmpConvGrad *)args;
   const float *sums = (const float *)(const void *)(run->arena + a->sums);
-  const int64_t blocks = amp_blocks(a->c);
+  const int64_t blocks = amp_grad_blocks(a);
   amp_grad_store(run, a, sums + chunk * amp_grad_each(a), a->sums_bytes / 4, chunk % blocks,
                  chunk / blocks);
 }
@@ -453,7 +487,7 @@ AMP_FN void amp_grad_direct_all(const AmprtRun *run, const AmpConvGrad *a) {
     return;
   }
   amp_parallel(run, a->slots, amp_grad_slot, a);
-  amp_parallel(run, amp_grad_groups(a->k) * amp_blocks(a->c), amp_grad_add_slots, a);
+  amp_parallel(run, amp_grad_groups(a) * amp_grad_blocks(a), amp_grad_add_slots, a);
 }
 
 #endif

@@ -1,7 +1,6 @@
-/* The register tile of a filter's gradient by the matrix registers of AMX: a block of channels of
- * x times some vectors of channels of dy, of pairs of bf16. It takes the place of the one in
- * conv_grad_tile.h and reads what that reads; but 16 results are one product, for which x is turned
- * first. */
+/* The register tile of a filter's gradient by the matrix registers of AMX: a block of units times
+ * some vectors, of pairs of bf16. It takes the place of the one in conv_grad_tile.h and reads what
+ * that reads; but 16 results are one product, for which the units are turned first. */
 #ifndef AMP_CONV_GRAD_AMX_H
 #define AMP_CONV_GRAD_AMX_H
 
@@ -31,10 +30,10 @@ static const AmpAmxShape amp_amx_results[] = {
     AMP_AMX_RESULTS(13), AMP_AMX_RESULTS(14), AMP_AMX_RESULTS(15), AMP_AMX_RESULTS(16)};
 
 /* Adds to `sum` what n of columns first..last-1 give at a time. */
-AMP_AMX_FN void amp_grad_amx_columns(const AmpGradTile *a, const float *x, const float *dy,
+AMP_AMX_FN void amp_grad_amx_columns(const AmpGradTile *a, const float *unit, const float *vec,
                                      float *sum, int vectors, int64_t first, int64_t last, int n) {
   float turned[AMP_BLOCK][AMP_AMX_ROWS], sums[AMP_AMX_SUMS][AMP_BLOCK][AMP_WIDE];
-  const int64_t bytes = a->dy_col * (int64_t)sizeof *dy;
+  const int64_t bytes = a->vec_col * (int64_t)sizeof *vec;
   amp_amx_use(&amp_amx_results[n - 1]);
   AMP_AMX_ZERO(0);
   AMP_AMX_ZERO(1);
@@ -42,24 +41,24 @@ AMP_AMX_FN void amp_grad_amx_columns(const AmpGradTile *a, const float *x, const
   AMP_AMX_ZERO(3);
   for (int64_t i = 0; i < a->images * a->rows; i++) {
     const int64_t image = i / a->rows, row = i % a->rows;
-    const float *from = x + image * a->x_image + row * a->x_row;
-    const float *by = dy + image * a->dy_image + row * a->dy_row;
+    const float *from = unit + image * a->unit_image + row * a->unit_row;
+    const float *by = vec + image * a->vec_image + row * a->vec_row;
     for (int64_t c = first; c < last; c += n) {
-      const float *at = by + c * a->dy_col;
-      amp_turn(turned[0], AMP_AMX_ROWS, from + c * a->x_col, a->x_col, n, AMP_BLOCK);
+      const float *at = by + c * a->vec_col;
+      amp_turn(turned[0], AMP_AMX_ROWS, from + c * a->unit_col, a->unit_col, n, AMP_BLOCK);
       AMP_AMX_LOAD(4, turned[0], sizeof turned[0]);
       AMP_AMX_LOAD(6, at, bytes);
       AMP_AMX_DOT(0, 4, 6);
       if (vectors > 1) {
-        AMP_AMX_LOAD(7, at + a->dy_block, bytes);
+        AMP_AMX_LOAD(7, at + a->vec_block, bytes);
         AMP_AMX_DOT(1, 4, 7);
       }
       if (vectors > 2) {
-        AMP_AMX_LOAD(6, at + 2 * a->dy_block, bytes);
+        AMP_AMX_LOAD(6, at + 2 * a->vec_block, bytes);
         AMP_AMX_DOT(2, 4, 6);
       }
       if (vectors > 3) {
-        AMP_AMX_LOAD(7, at + 3 * a->dy_block, bytes);
+        AMP_AMX_LOAD(7, at + 3 * a->vec_block, bytes);
         AMP_AMX_DOT(3, 4, 7);
       }
     }
@@ -75,13 +74,13 @@ AMP_AMX_FN void amp_grad_amx_columns(const AmpGradTile *a, const float *x, const
     }
 }
 
-AMP_FN void amp_grad_amx(const AmpGradTile *a, const float *x, const float *dy, float *sum,
+AMP_FN void amp_grad_amx(const AmpGradTile *a, const float *unit, const float *vec, float *sum,
                          int vectors) {
   const int64_t whole = a->cols - a->cols % AMP_AMX_ROWS;
   if (whole)
-    amp_grad_amx_columns(a, x, dy, sum, vectors, 0, whole, AMP_AMX_ROWS);
+    amp_grad_amx_columns(a, unit, vec, sum, vectors, 0, whole, AMP_AMX_ROWS);
   if (whole < a->cols)
-    amp_grad_amx_columns(a, x, dy, sum, vectors, whole, a->cols, (int)(a->cols - whole));
+    amp_grad_amx_columns(a, unit, vec, sum, vectors, whole, a->cols, (int)(a->cols - whole));
 }
 
 #endif

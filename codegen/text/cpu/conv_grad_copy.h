@@ -313,30 +313,22 @@ AMP_INLINE void amp_grad_share(AmpGradFetch *f, int64_t tiles) {
   f->each = amp_pieces(lines, tiles);
 }
 
-/* What a register tile of so many results shall fetch: where there is nothing left, what it reads
- * itself. Lines that do not follow one another are fetched at once but for the first of them. */
-AMP_INLINE AmpGradAhead amp_grad_ahead(AmpGradFetch *f, int64_t results, const float *x) {
-  AmpGradAhead ahead = {(const char *)x, 0};
+/* Fetches the share of a register tile of so many results. Lines that follow one another are left
+ * to it, if it fetches any; where none are, it fetches `own`, which it reads itself. */
+AMP_INLINE AmpGradAhead amp_grad_ahead(AmpGradFetch *f, int64_t results, int fetches,
+                                       const float *own) {
+  AmpGradAhead ahead = {(const char *)own, 0};
   const char *at;
-  int64_t n = amp_grad_lines_take(f->of, f->each, &ahead.at), left = f->each - n;
-  ahead.step = n * 64 / results;
-  while (n && left > 0 && (n = amp_grad_lines_take(f->of, left, &at))) {
-    left -= n;
+  for (int64_t n, left = f->each; left > 0 && (n = amp_grad_lines_take(f->of, left, &at));
+       left -= n) {
+    if (fetches && 2 * n > f->each) {
+      ahead = (AmpGradAhead){at, n * 64 / results};
+      continue;
+    }
     for (int64_t i = 0; i < n; i++)
       __builtin_prefetch(at + i * 64, 0, 2);
   }
   return ahead;
-}
-
-/* Fetches at once what a register tile shall fetch. */
-AMP_INLINE void amp_grad_fetch(AmpGradFetch *f) {
-  const char *at;
-  int64_t n, left = f->each;
-  while (left > 0 && (n = amp_grad_lines_take(f->of, left, &at))) {
-    left -= n;
-    for (int64_t i = 0; i < n; i++)
-      __builtin_prefetch(at + i * 64, 0, 2);
-  }
 }
 
 #endif

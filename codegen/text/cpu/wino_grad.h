@@ -214,11 +214,10 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
   const AmpGradTile tile = {.images = 1,
                             .rows = 1,
                             .cols = p->tiles,
-                            .x_col = AMP_BLOCK,
-                            .dy_col = ins,
-                            .dy_block = AMP_BLOCK,
+                            .unit_col = AMP_BLOCK,
+                            .vec_col = ins,
+                            .vec_block = AMP_BLOCK,
                             .outs = ins};
-  const AmpGradAhead none = {(const char *)p->sums, 0};
   amp_grad_share(&p->fetch, AMP_WINO * p->blocks * p->steps[0].n);
   for (int i = 0; i < AMP_WINO; i++)
     for (int64_t b = 0; b < p->blocks; b++) {
@@ -227,9 +226,9 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
       const float *dy = p->dy + i * p->dy_step + b * p->tiles * AMP_BLOCK;
       float *sum = p->sums + (b * AMP_WINO + i) * step;
       for (int s = 0; s < steps->n; s++) {
-        const int out = steps->step[s].in, in = steps->step[s].out;
-        amp_grad_fetch(&p->fetch);
-        steps->step[s].run(&tile, dy + out, x + in, sum + out * ins + in, none);
+        const int out = steps->step[s].unit, in = steps->step[s].vec;
+        steps->step[s].run(&tile, dy + out, x + in, sum + out * ins + in,
+                           amp_grad_ahead(&p->fetch, p->tiles, steps->step[s].fetches, x));
       }
     }
 }
@@ -365,7 +364,7 @@ AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
   const AmpConvGrad *a = (const AmpConvGrad *)args;
   const int64_t blocks = amp_blocks(a->k), want = run->threads->count();
   int wild = 0;
-  AmpWinoGradLoop loop = {.a = a, .groups = amp_grad_groups(a->c), .wild = &wild};
+  AmpWinoGradLoop loop = {.a = a, .groups = amp_pieces(a->c, AMP_GRAD_GROUP), .wild = &wild};
   if (a->wino_rows) {
     int64_t each = a->wino_blocks;
     while (each > 1 && a->wino_slots * amp_pieces(blocks, each) * loop.groups < want)

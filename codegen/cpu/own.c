@@ -49,6 +49,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
             "  .rows = $ROWS, .cols = $COLS, .images = $IMAGES, .packed = $PACKED,\n"
             "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
             "  .copy = $COPY, .copy_pairs = $PAIRS, .passing = $PASSING, .winograd = $WINOGRAD,\n"
+            "  .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
             "};\n",
             holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
@@ -58,6 +59,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
                   {"FTAP", .number = a->filter_tap}, {"FIN", .number = a->filter_in},
                   {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
                   {"IMAGES", .number = a->images}, {"WINOGRAD", .number = a->winograd},
+                  {"WIMAGES", .number = a->wino_images}, {"WROWS", .number = a->wino_rows},
                   {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
                   {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward},
                   {"COPY", .number = a->copy}, {"PAIRS", .number = a->copy_pairs},

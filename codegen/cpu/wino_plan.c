@@ -1,8 +1,6 @@
 #include "codegen/cpu/wino_plan.h"
 
 enum { ALIGN = 64, F32 = sizeof(float) };
-/* The transformed tiles of a piece stay in the second-level cache. */
-enum { TILES_BYTES = 1 << 20 };
 /* Those of a filter's gradient, of x and dy together, stay there beside the sums of so many blocks
  * of channels of dy, and those of one product in the first-level cache. All slots are small enough
  * to be added up soon. */
@@ -17,25 +15,36 @@ static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
  * (CIFAR's: 128), Zen 5 with AVX-512, 2026-11-23, tests/bench/cpu_layers.
  *
  *                  64 @56     128 @28    256 @14    512 @7     32 @16     64 @8      16 @32
- *   forward        377 1.59   467 1.83   469 1.89   288 1.29   307 1.43   414 1.68   186 1.05
- *   data gradient  369 1.57   446 1.82   464 1.84   282 1.23   298 1.35   394 1.71   192 1.05
- *
- * With 16 channels the transforms cost what the products save. */
+ *   forward        442 1.88   461 1.81   450 1.84   279 1.40   393 1.85   447 2.00   271 1.47
+ *   data gradient  451 1.89   479 1.84   438 1.82   297 1.42   394 1.89   451 1.98   268 1.46 */
 bool wino_takes(const AmpConv *a, Winograd winograd) {
-  enum { FEWEST = 32 };
+  enum { FEWEST = 16 };
   bool can = is_3x3(&a->high, &a->wide), faster = a->c >= FEWEST && a->k >= FEWEST;
   return can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster));
 }
 
+/* A block has so many tiles that what their products read of the filter does not count, while they
+ * and the products of a group stay in the second-level cache. A piece is some blocks, whose results
+ * a loop behind finds there. */
 int64_t wino_plan(AmpConv *a) {
+  enum { BLOCK_BYTES = 5 << 18, PIECE_BYTES = 128 << 10 };
   int64_t across = amp_pieces(a->wide.out, 2), down = amp_pieces(a->high.out, 2);
-  int64_t row = across * amp_ceil(a->c, AMP_BLOCK) * AMP_WINO * F32;
-  int64_t rows = amp_most(1, amp_least(down, TILES_BYTES / row));
-  a->rows = 2 * amp_even(down, rows);
+  int64_t channels = amp_ceil(a->c, AMP_BLOCK), most = channels + AMP_GROUP; /* tiles */
+  int64_t tile = (channels + amp_least(amp_ceil(a->k, AMP_BLOCK), AMP_GROUP)) * AMP_WINO * F32;
+  int64_t row = across * tile, bytes = amp_least(BLOCK_BYTES, most * tile);
+  int64_t rows = amp_even(down, amp_most(1, amp_least(down, bytes / row)));
+  int64_t blocks = amp_pieces(down, rows), out = 4 * across * a->k * F32;
+  a->wino_rows = 2 * rows;
+  a->wino_images = blocks > 1 ? 1 : amp_most(1, amp_least(a->n, bytes / (row * down)));
+  blocks = amp_most(1, amp_least(blocks, PIECE_BYTES / (out * rows)));
+  a->rows = blocks * a->wino_rows;
   a->cols = a->wide.out;
-  a->images = rows < down ? 1 : amp_most(1, amp_least(a->n, TILES_BYTES / (row * down)));
+  a->images = a->wino_images;
+  if (a->rows >= a->high.out)
+    a->images *= amp_most(1, PIECE_BYTES / (out * down * a->wino_images));
+  a->images = amp_least(a->images, a->n);
   a->packed = 0;
-  a->lane = amp_ceil(amp_ceil(a->k, AMP_GROUP) * amp_ceil(a->c, AMP_BLOCK) * AMP_WINO * F32, ALIGN);
+  a->lane = amp_ceil(amp_ceil(a->k, AMP_GROUP) * channels * AMP_WINO * F32, ALIGN);
   a->lane_bytes = amp_wino_lane(a).bytes;
   return a->lane + AMP_TEAM * a->lane_bytes;
 }

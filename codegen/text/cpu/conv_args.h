@@ -102,6 +102,7 @@ typedef struct AmpConv {
   int32_t passing;  /* the results are for the loop behind alone (see amp_conv_with), which may take
                       them from any part of `out` */
   int32_t winograd; /* by that method: wino.h */
+  int64_t wino_images, wino_rows; /* in blocks of so many rows of so many images of a tile */
 } AmpConv;
 
 /* The tiles that the results of a convolution are cut into. Where a loop follows, each is a run of
@@ -135,6 +136,12 @@ static inline int64_t amp_wino_step(int64_t floats) {
   return (amp_pieces(floats, line) | 1) * line;
 }
 
+/* Tiles of 2 x 2 results of a block, and how many more their products may be computed for. */
+static inline int64_t amp_wino_tiles(const AmpConv *a) {
+  return a->wino_images * amp_pieces(a->wino_rows, 2) * amp_pieces(a->wide.out, 2);
+}
+enum { AMP_WINO_MORE = 15 };
+
 /* The memory of a thread, in bytes from its start: the list of taps, the copy of one image's rows,
  * the transformed tiles, and the products of a group of channels (or its filter, where a result is
  * not finite). */
@@ -145,11 +152,11 @@ typedef struct AmpWinoLane {
 static inline AmpWinoLane amp_wino_lane(const AmpConv *a) {
   const int64_t f32 = sizeof(float), down = amp_pieces(a->rows, 2);
   const int64_t across = amp_pieces(a->wide.out, 2), channels = amp_ceil(a->c, AMP_BLOCK);
-  const int64_t tiles = a->images * down * across, filter = AMP_WINO_TAPS * channels * AMP_GROUP;
-  const int64_t products = AMP_WINO * amp_wino_step(tiles * AMP_GROUP);
+  const int64_t tiles = amp_wino_tiles(a), filter = AMP_WINO_TAPS * channels * AMP_GROUP;
+  const int64_t products = AMP_WINO * amp_wino_step((tiles + AMP_WINO_MORE) * AMP_GROUP);
   AmpWinoLane l = {.copy = 256};
   l.in = l.copy + (2 * down + 2) * (2 * across + 2) * channels * f32;
-  l.products = l.in + AMP_WINO * amp_wino_step(tiles * channels) * f32;
+  l.products = l.in + AMP_WINO * amp_wino_step(tiles * channels + AMP_WINO_MORE * AMP_BLOCK) * f32;
   l.bytes = l.products + amp_most(products, filter) * f32;
   return l;
 }

@@ -1,7 +1,7 @@
-/* Convolutions and their data gradients by Winograd's method: [copy of rows of an image] ->
- * [transformed tiles] -> for each group of channels of the result [16 products of tiles and the
- * transformed filter, by the register tile of conv_tile.h] -> [transform back, store]. The rows of
- * a piece and its images follow from shapes alone.
+/* Convolutions and their data gradients by Winograd's method: [copy of rows of an image] -> for
+ * each block of tiles [transform] -> for each group of channels of the result [16 products of the
+ * block and the transformed filter] -> [transform back, store]. The rows of a block and its images
+ * follow from shapes alone.
  *
  * An element that is Inf or NaN makes every result of the tiles that read it Inf or NaN, and an
  * overflow inside a transform does so too. So where all results of a piece and group are finite,
@@ -11,44 +11,54 @@
 
 #include "codegen/text/cpu/wino_tile.h"
 
-/* Some rows of some images: what one thread computes at a time. */
-typedef struct AmpWinoPiece {
+/* Some rows of some images: what one thread computes at a time, for some groups of channels. */
+typedef struct AmpWinoBlock {
   const AmpConv *a;
   AmpAxis high, wide;
   int64_t image, images, row, rows; /* of the results */
   int64_t down, across, tiles;      /* of an image, of a row, of all images */
+  int64_t first, last;              /* groups */
+  int64_t first_row, all_rows;      /* of the piece, whose blocks share the copy of an image */
+  AmpTileCopy copied;
   float *copy, *in, *products, *out;
   int64_t in_step, products_step; /* from product to product */
-} AmpWinoPiece;
+  const float *next;              /* what the next block reads */
+} AmpWinoBlock;
 
 /* ---- the filter ---- */
 
+/* Vectors of a group of m channels. */
+AMP_INLINE int amp_wino_vectors(int m) {
+  return m <= AMP_WIDE ? 1 : 2;
+}
+
 /* Packs one group and block of the filter as conv_filter.h has it. */
 AMP_FN void amp_wino_pack(const AmpConv *a, const float *filter, float *to, int64_t group,
-                          int64_t block) {
+                          int64_t block, int outs) {
   const int64_t k = group * AMP_OUTS;
   const int m = amp_in_group(a->k, group), n = amp_in_block(a->c, block);
   for (int64_t t = 0; t < AMP_WINO_TAPS; t++) {
     const float *from =
         filter + k * a->filter_out + t * a->filter_tap + block * AMP_BLOCK * a->filter_in;
-    float *tap = to + amp_packed_tap(a, t) * n * AMP_OUTS;
-    if (m < AMP_OUTS)
-      amp_zero(tap, n * AMP_OUTS);
+    float *tap = to + amp_packed_tap(a, t) * n * outs;
+    if (m < outs)
+      amp_zero(tap, n * outs);
     if (a->filter_out != 1)
-      amp_turn(tap, AMP_OUTS, from, a->filter_out, m, n);
+      amp_turn(tap, outs, from, a->filter_out, m, n);
     for (int i = 0; i < n && a->filter_out == 1; i++)
       if (m == AMP_OUTS) /* a size that the compiler knows */
-        __builtin_memcpy(tap + i * AMP_OUTS, from + i * a->filter_in, AMP_OUTS * sizeof *to);
+        __builtin_memcpy(tap + i * outs, from + i * a->filter_in, AMP_OUTS * sizeof *to);
       else
-        __builtin_memcpy(tap + i * AMP_OUTS, from + i * a->filter_in, (size_t)m * sizeof *to);
+        __builtin_memcpy(tap + i * outs, from + i * a->filter_in, (size_t)m * sizeof *to);
   }
 }
 
-AMP_INLINE int64_t amp_wino_filter_step(const AmpConv *a) {
-  return amp_blocks(a->c) * AMP_BLOCK * AMP_OUTS;
+AMP_INLINE int64_t amp_wino_filter_step(const AmpConv *a, int outs) {
+  return amp_blocks(a->c) * AMP_BLOCK * outs;
 }
 AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int64_t group) {
-  return (float *)(void *)(run->arena + a->packed) + group * AMP_WINO * amp_wino_filter_step(a);
+  return (float *)(void *)(run->arena + a->packed) +
+         group * AMP_WINO * amp_wino_filter_step(a, AMP_OUTS);
 }
 
 /* Transforms one group and block of the filter: for each product and channel that is read, one
@@ -56,11 +66,12 @@ AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int6
 AMP_FN void amp_wino_filter_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpConv *a = (const AmpConv *)args;
   const int64_t blocks = amp_blocks(a->c), group = chunk / blocks, block = chunk % blocks;
-  const int64_t n = amp_in_block(a->c, block) * AMP_OUTS;
+  const int outs = amp_wino_vectors(amp_in_group(a->k, group)) * AMP_WIDE;
+  const int64_t n = amp_in_block(a->c, block) * outs;
   float taps[AMP_WINO_TAPS * AMP_BLOCK * AMP_OUTS];
-  amp_wino_pack(a, (const float *)amp_at(run, &a->filter), taps, group, block);
-  amp_wino_filter(taps, n, n, amp_wino_filter_at(run, a, group) + block * AMP_BLOCK * AMP_OUTS,
-                  amp_wino_filter_step(a));
+  amp_wino_pack(a, (const float *)amp_at(run, &a->filter), taps, group, block, outs);
+  amp_wino_filter(taps, n, n, amp_wino_filter_at(run, a, group) + block * AMP_BLOCK * outs,
+                  amp_wino_filter_step(a, outs));
 }
 
 AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
@@ -69,16 +80,21 @@ AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
 
 /* ---- a piece ---- */
 
-/* Copies the rows of one image that the piece reads. */
-AMP_FN AmpTileCopy amp_wino_copy(const AmprtRun *run, const AmpWinoPiece *p, int64_t image) {
-  const AmpSource source = amp_conv_source(run, p->a);
-  const AmpTileCopy copy = amp_tile_copy(p->copy, &p->high, &p->wide, 2 * p->down, 2 * p->across);
-  amp_copy_tile(&source, &copy, &p->high, &p->wide, image, p->row, 0);
+/* Copies what a block reads of one image. A block of some rows of an image finds them in the copy
+ * that the first one of the piece has made. */
+AMP_FN AmpTileCopy amp_wino_copy(const AmprtRun *run, AmpWinoBlock *p, int64_t image) {
+  if (p->row == p->first_row) {
+    const AmpSource source = amp_conv_source(run, p->a);
+    p->copied = amp_tile_copy(p->copy, &p->high, &p->wide, amp_ceil(p->all_rows, 2), 2 * p->across);
+    amp_copy_tile(&source, &p->copied, &p->high, &p->wide, image, p->first_row, 0);
+  }
+  AmpTileCopy copy = p->copied;
+  copy.at += (p->row - p->first_row) * copy.step[0];
   return copy;
 }
 
-/* Copies and transforms what the piece reads: for each product and block of channels all tiles. */
-AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoPiece *p) {
+/* Copies and transforms what the block reads: for each product and block of channels all tiles. */
+AMP_FN void amp_wino_in(const AmprtRun *run, AmpWinoBlock *p) {
   for (int64_t i = 0; i < p->images; i++) {
     const AmpTileCopy copy = amp_wino_copy(run, p, p->image + i);
     for (int64_t b = 0; b < amp_blocks(p->a->c); b++)
@@ -89,25 +105,53 @@ AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoPiece *p) {
   }
 }
 
-/* All products of one group of channels. */
-AMP_FN void amp_wino_multiply(const AmpWinoPiece *p, const AmpCut *cut, const float *w) {
-  static const AmpTap tap = {.run = 1};
-  AmpConvTile tile = {.tap = &tap,
-                      .taps = 1,
-                      .filter_taps = 1,
-                      .channels = p->a->c,
-                      .step = AMP_BLOCK,
-                      .block = p->tiles * AMP_BLOCK,
-                      .y_step = AMP_OUTS};
-  for (int i = 0; i < AMP_WINO; i++, w += amp_wino_filter_step(p->a)) {
-    const float *x = p->in + i * p->in_step;
-    float *y = p->products + i * p->products_step;
-    for (int64_t t = 0; t < p->tiles;) {
-      const AmpConvTileRow *row = amp_cut_next(cut, 0, p->tiles - t);
-      tile.far = row->pixels / 2 * AMP_BLOCK;
-      tile.y_far = row->pixels / 2 * AMP_OUTS;
-      row->run(&tile, x + t * AMP_BLOCK, w, y + t * AMP_OUTS);
-      t += row->pixels;
+/* Says what the products number i of group g fetch in so many steps: of a large filter what the
+ * next products read; else the places of the block's results first, then what the next block reads.
+ * Each step is one line, as the CPU drops what is asked for in a burst. */
+AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, int64_t g,
+                               int64_t steps) {
+  enum { HALF = AMP_WINO / 2, LARGE = 1 << 17 }; /* 8 MB */
+  const AmpConv *a = p->a;
+  const int64_t parts = (p->last - p->first) * HALF, part = (g - p->first) * AMP_WINO + i;
+  int64_t floats = p->images * p->rows;
+  if (a->c * a->k >= LARGE) {
+    floats = amp_wino_filter_step(a, AMP_OUTS);
+    run->next = run->w + floats;
+  } else if (part < parts) {
+    const int64_t row = p->image * a->high.out + p->row;
+    floats = floats * a->wide.out * a->k / parts;
+    run->next = p->out + row * a->wide.out * a->k + part * floats;
+  } else {
+    floats = floats * a->wide.in * a->c / parts;
+    run->next = p->next + (part - parts) * floats;
+  }
+  run->next_step = amp_pieces(floats, steps);
+}
+
+/* All products of one group of m channels. */
+AMP_FN void amp_wino_multiply(const AmpWinoBlock *p, const float *w, int64_t g, int m) {
+  enum { CHANNELS = 128 }; /* for which the filter stays in the first-level cache */
+  const AmpConv *a = p->a;
+  const int vectors = amp_wino_vectors(m), outs = vectors * AMP_WIDE;
+  const int64_t runs = amp_pieces(p->tiles, AMP_WINO_SIDE);
+  const int64_t fewer = amp_least(runs, runs * AMP_WINO_SIDE - p->tiles);
+  const int64_t thin = amp_pieces(p->tiles, 2 * AMP_WINO_SIDE);
+  AmpWinoRun run = {.block = p->tiles * AMP_BLOCK};
+  for (int i = 0; i < AMP_WINO; i++, w += amp_wino_filter_step(a, outs)) {
+    run.w = w;
+    amp_wino_fetch(p, &run, i, g, (vectors == 1 ? thin : runs) * a->c);
+    for (int64_t c = 0; c < a->c; c += CHANNELS) {
+      run.x = p->in + i * p->in_step + c * p->tiles;
+      run.w = w + c * outs;
+      run.y = p->products + i * p->products_step;
+      run.channels = amp_least(CHANNELS, a->c - c);
+      run.goes_on = c > 0;
+      if (vectors == 1) {
+        amp_wino_thin(&run, thin);
+      } else {
+        amp_wino_many(&run, runs - fewer);
+        amp_wino_fewer(&run, fewer);
+      }
     }
   }
 }
@@ -129,15 +173,16 @@ AMP_INLINE void amp_wino_store(AmpV y[2][2], float *to, int64_t row, int64_t col
 
 /* Transforms the products of m channels, from k on, back and stores the results. Returns whether
  * one of them is Inf or NaN. */
-AMP_FN int amp_wino_out(const AmpWinoPiece *p, int64_t k, int m) {
+AMP_FN int amp_wino_out(const AmpWinoBlock *p, int64_t k, int m) {
   const AmpConv *a = p->a;
   const int64_t col = a->k, row = a->wide.out * col;
+  const int64_t width = amp_wino_vectors(m) * AMP_WIDE;
   AmpV wild = amp_v_all(0);
   for (int64_t r = 0; r < p->images * p->down; r++) {
     const int64_t image = p->image + r / p->down, h = p->row + r % p->down * 2;
-    const float *from = p->products + r * p->across * AMP_OUTS;
+    const float *from = p->products + r * p->across * width;
     float *to = p->out + (image * a->high.out + h) * row + k;
-    for (int64_t c = 0; c < p->across; c++, from += AMP_OUTS, to += 2 * col)
+    for (int64_t c = 0; c < p->across; c++, from += width, to += 2 * col)
       for (int v = 0; v < m; v += AMP_WIDE) {
         AmpV y[2][2];
         amp_wino_results(from + v, p->products_step, y);
@@ -151,7 +196,7 @@ AMP_FN int amp_wino_out(const AmpWinoPiece *p, int64_t k, int m) {
 }
 
 /* Computes one group of channels as conv.h does. */
-AMP_FN void amp_wino_direct(const AmprtRun *run, const AmpWinoPiece *p, const AmpCuts *cuts,
+AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *cuts,
                             int64_t group) {
   const int m = amp_in_group(p->a->k, group);
   const AmpCut *cut = amp_cut_for(cuts, m);
@@ -169,7 +214,8 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, const AmpWinoPiece *p, const Am
                       .tap = (AmpTap *)(void *)amp_lane(run, a->lane, a->lane_bytes),
                       .out = p->out};
   for (int64_t b = 0; b < amp_blocks(a->c); b++)
-    amp_wino_pack(a, (const float *)amp_at(run, &a->filter), w + amp_filter_at(a, 0, b), group, b);
+    amp_wino_pack(a, (const float *)amp_at(run, &a->filter), w + amp_filter_at(a, 0, b), group, b,
+                  AMP_OUTS);
   const int bad = leaves && amp_any_wild(w, AMP_WINO_TAPS * a->c * AMP_OUTS);
   for (int64_t i = 0; i < p->images; i++) {
     part.image = p->image + i;
@@ -189,45 +235,62 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, const AmpWinoPiece *p, const Am
 
 /* Some groups, of AMP_GROUP channels together whatever the width of vectors: all of them are
  * computed again where one is not finite, so that the bits do not depend on that width. */
-AMP_FN void amp_wino_groups(const AmprtRun *run, const AmpWinoPiece *p, const AmpCuts *cuts,
+AMP_FN void amp_wino_groups(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *cuts,
                             int64_t first, int64_t last) {
   const AmpConv *a = p->a;
   int wild = 0;
   for (int64_t g = first; g < last; g++) {
     const int m = amp_in_group(a->k, g);
-    amp_wino_multiply(p, amp_cut_for(cuts, m), amp_wino_filter_at(run, a, g));
+    amp_wino_multiply(p, amp_wino_filter_at(run, a, g), g, m);
     wild |= amp_wino_out(p, g * AMP_OUTS, m);
   }
   for (int64_t g = first; g < last && wild; g++)
     amp_wino_direct(run, p, cuts, g);
 }
 
-/* Groups first..last-1, of AMP_GROUP channels each, of the results of some rows of some images. */
+/* Groups first..last-1, of AMP_GROUP channels each, of the results of a block. */
+AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *cuts, int64_t first,
+                           int64_t last) {
+  const AmpConv *a = p->a;
+  p->down = amp_pieces(p->rows, 2);
+  p->tiles = p->images * p->down * p->across;
+  p->in_step = amp_wino_step(p->tiles * amp_blocks(a->c) * AMP_BLOCK + AMP_WINO_MORE * AMP_BLOCK);
+  p->products_step = amp_wino_step((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
+  const int64_t copied = a->rows < a->high.out ? a->rows : a->wino_images * a->high.in;
+  p->next = (const float *)amp_at(run, &a->in) +
+            (p->image * a->high.in + p->row + copied) * a->wide.in * a->c;
+  amp_wino_in(run, p);
+  const int64_t each = AMP_GROUP / AMP_OUTS, groups = amp_pieces(a->k, AMP_OUTS);
+  p->first = first * each;
+  p->last = amp_least(last * each, groups);
+  for (int64_t g = p->first; g < p->last; g += each)
+    amp_wino_groups(run, p, cuts, g, amp_least(g + each, p->last));
+}
+
+/* The same of the results of some rows of some images. */
 AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart *at, int64_t first,
                           int64_t last) {
   const AmpConv *a = l->a;
   const AmpWinoLane in_lane = amp_wino_lane(a);
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
-  AmpWinoPiece p = {.a = a,
+  const int64_t image_end = amp_least(at->image + a->images, a->n);
+  const int64_t row_end = amp_least(at->row + a->rows, a->high.out);
+  AmpWinoBlock b = {.a = a,
                     .high = amp_axis(&a->high, a->backward, 0),
                     .wide = amp_axis(&a->wide, a->backward, 0),
-                    .image = at->image,
-                    .images = amp_least(a->images, a->n - at->image),
-                    .row = at->row,
-                    .rows = amp_least(a->rows, a->high.out - at->row),
                     .across = amp_pieces(a->wide.out, 2),
                     .copy = (float *)(void *)(lane + in_lane.copy),
                     .in = (float *)(void *)(lane + in_lane.in),
                     .products = (float *)(void *)(lane + in_lane.products),
-                    .out = (float *)at->out};
-  p.down = amp_pieces(p.rows, 2);
-  p.tiles = p.images * p.down * p.across;
-  p.in_step = amp_wino_step(p.tiles * amp_blocks(a->c) * AMP_BLOCK);
-  p.products_step = amp_wino_step(p.tiles * AMP_OUTS);
-  amp_wino_in(run, &p);
-  const int64_t each = AMP_GROUP / AMP_OUTS, groups = amp_pieces(a->k, AMP_OUTS);
-  for (int64_t g = first * each; g < last * each; g += each)
-    amp_wino_groups(run, &p, &l->cuts, g, amp_least(g + each, groups));
+                    .out = (float *)at->out,
+                    .first_row = at->row,
+                    .all_rows = row_end - at->row};
+  for (b.image = at->image; b.image < image_end; b.image += a->wino_images)
+    for (b.row = at->row; b.row < row_end; b.row += a->wino_rows) {
+      b.images = amp_least(a->wino_images, image_end - b.image);
+      b.rows = amp_least(a->wino_rows, row_end - b.row);
+      amp_wino_block(run, &b, &l->cuts, first, last);
+    }
 }
 
 #endif

@@ -112,4 +112,78 @@ AMP_INLINE void amp_wino_results(const float *from, int64_t step, AmpV y[2][2]) 
   }
 }
 
+/* ---- products ---- */
+
+/* Some tiles' products of one kind: x is what they read, `block` floats from one block of its
+ * channels to the next, w the filter, y the products. */
+typedef struct AmpWinoRun {
+  const float *x, *w;
+  float *y;
+  int64_t block, channels;
+  int goes_on;       /* y has the sums over earlier channels */
+  const float *next; /* a line to fetch for each channel and register tile, */
+  int64_t next_step; /* so far from the one before */
+} AmpWinoRun;
+
+/* `n` times `tiles` tiles and `vectors` vectors of channels of the result. Each sum is in the order
+ * of the channels that are read. */
+AMP_INLINE void amp_wino_products(AmpWinoRun *r, int64_t n, const int tiles, const int vectors) {
+  const float *first = r->x, *next = r->next;
+  const int64_t next_step = r->next_step;
+  float *y = r->y;
+  for (; n > 0; n--) {
+    const float *x = first, *w = r->w;
+    AmpV sum[16][2], b[2];
+    AMP_UNROLL(16)
+    for (int t = 0; t < tiles; t++)
+      AMP_UNROLL(2)
+    for (int v = 0; v < vectors; v++)
+      sum[t][v] = r->goes_on ? amp_v_load(y + (t * vectors + v) * AMP_WIDE) : amp_v_all(0);
+    for (int64_t left = r->channels; left > 0; left -= AMP_BLOCK, x += r->block) {
+      const int64_t channels = left < AMP_BLOCK ? left : AMP_BLOCK;
+      for (int64_t c = 0; c < channels; c++, w += vectors * AMP_WIDE) {
+        __builtin_prefetch(next);
+        next += next_step;
+        AMP_UNROLL(2)
+        for (int v = 0; v < vectors; v++)
+          b[v] = amp_v_load(w + v * AMP_WIDE);
+        AMP_UNROLL(16)
+        for (int t = 0; t < tiles; t++) {
+          const AmpV q = amp_v_all(x[t * AMP_BLOCK + c]);
+          AMP_UNROLL(2)
+          for (int v = 0; v < vectors; v++)
+            sum[t][v] = amp_v_fma(q, b[v], sum[t][v]);
+        }
+      }
+    }
+    AMP_UNROLL(16)
+    for (int t = 0; t < tiles; t++)
+      AMP_UNROLL(2)
+    for (int v = 0; v < vectors; v++)
+      amp_v_store(y + (t * vectors + v) * AMP_WIDE, sum[t][v]);
+    first += tiles * AMP_BLOCK;
+    y += tiles * vectors * AMP_WIDE;
+  }
+  r->x = first;
+  r->y = y;
+  r->next = next;
+}
+
+/* The register tiles: of so many tiles and two vectors, of one less, so that both together make up
+ * almost any number, and of twice as many and one vector. They fit the registers. */
+#if defined __AVX512F__
+enum { AMP_WINO_SIDE = 8 };
+#else
+enum { AMP_WINO_SIDE = 6 };
+#endif
+AMP_FN void amp_wino_many(AmpWinoRun *r, int64_t n) {
+  amp_wino_products(r, n, AMP_WINO_SIDE, 2);
+}
+AMP_FN void amp_wino_fewer(AmpWinoRun *r, int64_t n) {
+  amp_wino_products(r, n, AMP_WINO_SIDE - 1, 2);
+}
+AMP_FN void amp_wino_thin(AmpWinoRun *r, int64_t n) {
+  amp_wino_products(r, n, 2 * AMP_WINO_SIDE, 1);
+}
+
 #endif

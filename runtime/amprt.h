@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { AMPRT_ABI = 9, AMPRT_MAX_RANK = 6 };
+enum { AMPRT_ABI = 10, AMPRT_MAX_RANK = 6 };
 
 /* The order is that of ir/dtypes.def. */
 typedef enum AmprtDType {
@@ -171,6 +171,12 @@ typedef struct AmprtSetting {
   const char *flag, *value;
 } AmprtSetting;
 
+/* A text as zlib compresses it: its bytes, how many, and how many the text has. */
+typedef struct AmprtPacked {
+  const char *bytes;
+  uint64_t size, text_size;
+} AmprtPacked;
+
 /* What the bytes of one channel of one image mean: (float)((byte - offset) / scale), in double, and
  * then rounded to the port's type. */
 typedef struct AmprtScaling {
@@ -251,9 +257,7 @@ struct AmprtProgram {
   const AmprtSetting *recipe;
   int32_t n_recipe;
   double bn_momentum; /* largest of the model's, 0 if it has no batch norm: for the lag warning */
-  /* Texts of --print-memory-plan, --print-precision. A byte below ' ' that is no newline stands for
-   * as many blanks. */
-  const char *memory_plan, *precision;
+  AmprtPacked memory_plan, precision; /* of --print-memory-plan, --print-precision */
   const AmprtSetting *made; /* like recipe, what the compiler has built in; for checkpoints */
   int32_t n_made;
   const AmprtSetting *given; /* ampcc's own flags as it was given them; the value of one without an

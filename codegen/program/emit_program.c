@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 static uint64_t hash_text(uint64_t hash, const char *text) {
   for (; *text; text++)
@@ -93,20 +94,18 @@ static const char *head_of(const Module *module) {
   return NULL;
 }
 
-/* Tables are full of blanks: each run of them becomes one byte, its length, as amprt.h says at
- * AmprtProgram.memory_plan. */
-static void squeeze(char *text) {
-  char *to = text;
-  while (*text) {
-    size_t blanks = strspn(text, " ");
-    blanks = blanks > 31 ? 31 : blanks == '\n' ? blanks - 1 : blanks;
-    *to++ = blanks > 1 ? (char)blanks : *text;
-    text += blanks > 1 ? blanks : 1;
-  }
-  *to = '\0';
+/* Bytes as a C literal. */
+static const char *bytes_text(Arena *arena, const unsigned char *byte, size_t n) {
+  Text out = {arena};
+  text_add(&out, "\"");
+  for (size_t i = 0; i < n; i++)
+    text_format(&out, "%s\\%03o", i % 24 || !i ? "" : "\"\n    \"", byte[i]);
+  text_add(&out, "\"");
+  return text_get(&out);
 }
 
-/* What `report` writes about the module, as a C literal. */
+/* What `report` writes about the module, as an AmprtPacked. These texts are long, and few users ask
+ * for them. */
 static const char *report_text(Arena *arena, void (*report)(const Module *, FILE *),
                                const Module *module) {
   char *text = NULL;
@@ -115,10 +114,11 @@ static const char *report_text(Arena *arena, void (*report)(const Module *, FILE
   CHECK(memory, "out of memory");
   report(module, memory);
   fclose(memory);
-  squeeze(text);
-  const char *literal = cstring_text(arena, text);
+  uLongf packed = compressBound(size);
+  unsigned char *bytes = arena_alloc(arena, packed);
+  CHECK(compress(bytes, &packed, (const Bytef *)text, size) == Z_OK, "zlib cannot compress");
   free(text);
-  return literal;
+  return arena_printf(arena, "{%s, %lu, %zu}", bytes_text(arena, bytes, packed), packed, size);
 }
 
 void emit_program(const ProgramCode *program, FILE *out) {

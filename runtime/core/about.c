@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 int64_t amprt_count_parameters(const AmprtProgram *program) {
   int64_t n = 0;
@@ -33,22 +35,18 @@ static void print_program(const AmprtProgram *program) {
                 program->graph[i].n_kernels);
 }
 
-/* Prints a text in which a control character stands for as many blanks (amprt.h). */
-static void print_squeezed(const char *text) {
-  char line[1024];
-  size_t n = 0;
-  for (; text && *text; text++) {
-    bool blanks = *text > 0 && *text < ' ' && *text != '\n';
-    if (blanks)
-      n += (size_t)snprintf(line + n, sizeof line - n, "%*s", *text, "");
-    else
-      line[n++] = *text;
-    line[n] = '\0';
-    if (*text == '\n' || !text[1] || n > sizeof line - 40) {
-      amprt_print(stdout, "%s", line);
-      n = 0;
-    }
-  }
+static AmprtStatus print_packed(const AmprtPacked *packed, AmprtError *error) {
+  uLongf size = packed->text_size;
+  char *text = malloc(size + 1);
+  if (!text)
+    return amprt_fail_memory(error, size + 1, "a text");
+  bool good = uncompress((Bytef *)text, &size, (const Bytef *)packed->bytes, packed->size) == Z_OK;
+  text[good ? size : 0] = '\0';
+  amprt_print(stdout, "%s", text);
+  free(text);
+  return good ? AMPRT_OK
+              : amprt_fail(error, AMPRT_ENV,
+                           "this program is damaged: a text that it has compressed");
 }
 
 static void print_about(const AmprtProgram *program, const AmprtPart *part, int n_parts) {
@@ -67,6 +65,7 @@ static void print_about(const AmprtProgram *program, const AmprtPart *part, int 
 AmprtStatus amprt_info(const AmprtProgram *program, const AmprtPart *part, int n_parts,
                        const AmprtOptions *options, const char *name, bool *asked,
                        AmprtError *error) {
+  AmprtStatus status = AMPRT_OK;
   *asked = true;
   errno = 0;
   if (options->help || options->helpfull || options->helpshort)
@@ -76,13 +75,13 @@ AmprtStatus amprt_info(const AmprtProgram *program, const AmprtPart *part, int n
   else if (options->about)
     print_about(program, part, n_parts);
   else if (options->print_memory_plan)
-    print_squeezed(program->memory_plan);
+    status = print_packed(&program->memory_plan, error);
   else if (options->print_precision)
-    print_squeezed(program->precision);
+    status = print_packed(&program->precision, error);
   else
     *asked = false;
-  if (*asked && (fflush(stdout) || ferror(stdout)))
+  if (!status && *asked && (fflush(stdout) || ferror(stdout)))
     return amprt_fail(error, AMPRT_ENV, "cannot write to standard output: %s",
                       errno ? strerror(errno) : "it is closed");
-  return AMPRT_OK;
+  return status;
 }

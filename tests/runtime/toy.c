@@ -338,11 +338,18 @@ static const char *describe(void) {
   return "a toy";
 }
 
+/* "the    plan\n" and "the precision\n", compressed by zlib. */
+static const char plan[] =
+    "\170\234\053\311\110\125\000\202\202\234\304\074\056\000\027\217\003\167";
+static const char precision[] =
+    "\170\234\053\311\110\125\050\050\112\115\316\054\316\314\317\343\002\000\050\225\005\070";
+
 #define PROGRAM(name, type, print, vars, n_vars, graph_table)                                      \
   {                                                                                                \
     AMPRT_ABI, name, "ampcc 0.1.0", "cpu", type, print, N, K, TOY_SIDE, TOY_SIDE, 1, vars, n_vars, \
-        graph_table, 4, sizeof(State), recipe, 6, .99, "the\004plan\n", "the precision\n",         \
-        .describe = describe, .made = made, .n_made = 3, .head = "fc"                              \
+        graph_table, 4, sizeof(State), recipe, 6, .99, {plan, sizeof plan - 1, 12},                \
+        {precision, sizeof precision - 1, 14}, .describe = describe, .made = made, .n_made = 3,    \
+                                               .head = "fc"                                        \
   }
 const AmprtProgram toy_fp32 = PROGRAM("toy", "fp32", "abc", variables, 6, graphs);
 const AmprtProgram toy_fp16 = PROGRAM("toy", "fp16", "abc", variables, 9, low_graphs);

@@ -90,6 +90,7 @@ typedef struct AmprtThreads AmprtThreads;
 typedef struct AmprtRun { /* what a kernel sees */
   unsigned char *arena, *state;
   const AmprtThreads *threads; /* NULL where kernels have no functions */
+  const void *const *constant; /* AmprtProgram.constant */
 } AmprtRun;
 
 /* A part of a loop. The chunks of a loop share no result, so they may run in any order and at the
@@ -263,7 +264,8 @@ struct AmprtProgram {
   const AmprtSetting *given; /* ampcc's own flags as it was given them; the value of one without an
                                 argument is "true", FILE stands for that of one with a path */
   int32_t n_given;
-  const char *head; /* the layer that makes the logits, or NULL */
+  const char *head;            /* the layer that makes the logits, or NULL */
+  const void *const *constant; /* what kernels read beside both blocks, by number; NULL: nothing */
   /* Hooks of the target's generated code; any may be NULL. open makes library objects (once, before
    * any kernel) and returns 0, or -1 with one line in `error`. */
   int (*open)(const AmprtRun *run, char *error, size_t error_size);

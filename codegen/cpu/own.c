@@ -122,7 +122,7 @@ static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   AmpRef b = ref_read(emit, node->arg[1], arena_printf(emit->arena, "%s_b", name));
   AmpRef out = ref_result(node->result[0]);
   if (out.where == AMP_NOWHERE)
-    out = (AmpRef){base + plan.made, NULL, AMP_ARENA, (uint8_t)node->result[0]->type.dtype, {0}};
+    out = (AmpRef){base + plan.made, AMP_ARENA, (uint8_t)node->result[0]->type.dtype};
   Operands at = {ref_text(emit->arena, a), ref_text(emit->arena, b), ref_text(emit->arena, out)};
   if (plan.is_grad)
     write_grad(emit, name, &plan.grad, &at, base);

@@ -90,7 +90,7 @@ void launch_loops(Emitter *emit, const Kernel *kernel, int n, LaunchList *out) {
       AmpRef ref = loop_output_ref(&plan.output[o]);
       append(arena, &list, &ref, sizeof ref);
     }
-    for (int o = 0; o < plan.n_outputs; o++) {
+    for (int o = 0; o < loop_predicates(&plan); o++) {
       AmpRef ref = loop_go_ref(emit, &plan.output[o]);
       append(arena, &list, &ref, sizeof ref);
     }

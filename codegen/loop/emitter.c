@@ -67,6 +67,11 @@ int64_t constant_intern(Emitter *emit, const void *bytes, size_t n) {
   return (int64_t)at;
 }
 
+int constant_number(Emitter *emit, const char *name) {
+  arena_push(emit->arena, emit->constant, emit->n_constants, emit->cap_constants, name);
+  return emit->n_constants - 1;
+}
+
 bool table_intern(Emitter *emit, const char *name) {
   FunctionCache *cache = emit->cache;
   for (int i = 0; i < cache->n_tables; i++)

@@ -23,7 +23,9 @@ typedef struct Emitter {
   FunctionCache *cache;
   const CodegenOptions *options;
   const Target *target;
-  Bytes *constants;     /* CUDA: the block of constants, which AMP_CONST names; else NULL */
+  Bytes *constants;      /* CUDA: the block of constants, which AMP_CONST names; else NULL */
+  const char **constant; /* CPU: the tables of constants, which AMP_CONST numbers */
+  int n_constants, cap_constants;
   const char **library; /* names of the tables of library kernels, by slot */
   int n_library, cap_library;
   int64_t largest_lane; /* own kernels: the most that a thread needs for itself */
@@ -43,6 +45,8 @@ const char *function_intern(Emitter *emit, const char *stem, const char *types, 
 /* The offset of these bytes in emit->constants. They are appended there, aligned to 16, unless
  * equal bytes are there already. */
 int64_t constant_intern(Emitter *emit, const void *bytes, size_t n);
+/* The number of the table `name` in emit->constant, to which it is added. */
+int constant_number(Emitter *emit, const char *name);
 /* True if the table `name` was not asked for before, so that the caller must write it. */
 bool table_intern(Emitter *emit, const char *name);
 /* Where a value lies: in the state block or else in the arena, and at which offset. A view lies

@@ -68,6 +68,7 @@ void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, int64_t s
 /* One reference of the table. `owner` as for ref_read. */
 AmpRef loop_input_ref(Emitter *emit, const LoopInput *in, const char *owner);
 AmpRef loop_output_ref(const LoopOutput *out);
+int loop_predicates(const LoopPlan *plan); /* the results up to the last that has one */
 AmpRef loop_go_ref(Emitter *emit, const LoopOutput *out); /* nowhere without a predicate */
 /* ref.c: ref_read: where a value is read; a constant of the CPU gets a table, named `owner`.
  * ref_result: the place of a result, nowhere if it is not stored. ref_update: the variable that an

@@ -1,19 +1,27 @@
 /* The args of a generated loop: the struct type, and the table that holds those of one kernel. */
 #include "codegen/loop/loop.h"
 
+int loop_predicates(const LoopPlan *plan) {
+  int n = plan->n_outputs;
+  while (n > 0 && !plan->output[n - 1].go)
+    n--;
+  return n;
+}
+
 const char *loop_types(const LoopPlan *plan, const char *space) {
   return text_filled(plan->arena,
                      "typedef struct @_args {\n"
                      "  $SPACE;\n"
                      "  AmpRef x[$INPUTS];\n"
                      "  AmpRef y[$OUTPUTS];\n"
-                     "  AmpRef go[$OUTPUTS];\n"
+                     "  AmpRef go[$PREDICATES];\n"
                      "  AmpIndex ix[$INDICES];\n"
                      "  double f[$NUMBERS];\n"
                      "  $SCRATCH;\n"
                      "} @_args;\n\n",
                      holes({"SPACE", space}, {"INPUTS", hole_count(plan->n_inputs)},
                            {"OUTPUTS", hole_count(plan->n_outputs)},
+                           {"PREDICATES", hole_count(loop_predicates(plan))},
                            {"INDICES", hole_count(plan->n_indices)},
                            {"NUMBERS", hole_count(plan->n_numbers)},
                            {"SCRATCH", plan->n_sums ? "int64_t scratch" : ""}));
@@ -27,7 +35,7 @@ AmpRef loop_input_ref(Emitter *emit, const LoopInput *in, const char *owner) {
 AmpRef loop_output_ref(const LoopOutput *out) {
   if (!out->variable)
     return ref_result(out->value);
-  return (AmpRef){value_at(out->variable), NULL, AMP_STATE, (uint8_t)out->value->type.dtype, {0}};
+  return (AmpRef){value_at(out->variable), AMP_STATE, (uint8_t)out->value->type.dtype};
 }
 
 AmpRef loop_go_ref(Emitter *emit, const LoopOutput *out) {
@@ -57,7 +65,7 @@ void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, int64_t s
   }
   for (int o = 0; o < plan->n_outputs; o++)
     text_item(&y, ref_text(arena, loop_output_ref(&plan->output[o])));
-  for (int o = 0; o < plan->n_outputs; o++)
+  for (int o = 0; o < loop_predicates(plan); o++)
     text_item(&go, ref_text(arena, loop_go_ref(emit, &plan->output[o])));
   for (int i = 0; i < plan->n_indices; i++)
     text_item(&indices, index_text(arena, &plan->index[i]));

@@ -14,8 +14,7 @@ const char *ref_text(Arena *arena, AmpRef ref) {
   static const char *const where[] = {"AMP_ARENA", "AMP_STATE", "AMP_CONST", "AMP_NOWHERE"};
   if (ref.where == AMP_NOWHERE)
     return "{.where = AMP_NOWHERE}";
-  return arena_printf(arena, "{%lld, %s, %s, %d}", (long long)ref.at,
-                      ref.data ? (const char *)ref.data : "NULL", where[ref.where], ref.dtype);
+  return arena_printf(arena, "{%lld, %s, %d}", (long long)ref.at, where[ref.where], (int)ref.dtype);
 }
 
 const char *number_text(Arena *arena, double x) {
@@ -85,7 +84,7 @@ AmpRef ref_read(Emitter *emit, const Value *value, const char *owner) {
   ref.dtype = (uint8_t)dtype;
   if (!emit->constants) {
     write_table(emit, storage, owner);
-    ref.data = owner;
+    ref.at = constant_number(emit, owner);
     return ref;
   }
   size_t n = (size_t)type_count(storage->type), size = (size_t)dtype_info[dtype].bytes;
@@ -101,14 +100,14 @@ AmpRef ref_result(const Value *value) {
   CHECK(at, "%%%s was never planned", value->name);
   if (at[value->index] < 0)
     return ref_nowhere();
-  return (AmpRef){at[value->index], NULL, AMP_ARENA, (uint8_t)value->type.dtype};
+  return (AmpRef){at[value->index], AMP_ARENA, (uint8_t)value->type.dtype};
 }
 
 AmpRef ref_update(const Kernel *kernel, const Value *value) {
   for (int i = 0; i < kernel->n_nodes; i++) {
     const Node *node = kernel->node[i];
     if (node->op == OP_UPDATE && node->arg[1] == value)
-      return (AmpRef){value_at(node->arg[0]), NULL, AMP_STATE, (uint8_t)value->type.dtype};
+      return (AmpRef){value_at(node->arg[0]), AMP_STATE, (uint8_t)value->type.dtype};
   }
   return ref_nowhere();
 }
@@ -127,7 +126,7 @@ AmpRef ref_list(Emitter *emit, const AmpTensor *list, int n, const char *owner) 
             "  $ROWS\n"
             "};\n",
             holes({"NAME", owner}, {"ROWS", text_get(&rows)}));
-  ref.data = owner;
+  ref.at = constant_number(emit, owner);
   return ref;
 }
 

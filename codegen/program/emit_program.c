@@ -121,11 +121,22 @@ static const char *report_text(Arena *arena, void (*report)(const Module *, FILE
   return arena_printf(arena, "{%s, %lu, %zu}", bytes_text(arena, bytes, packed), packed, size);
 }
 
+/* Writes the table of constants by number. False if there are none. */
+static bool emit_constants(const Emitter *emit, FILE *out) {
+  Text names = {emit->arena};
+  for (int i = 0; i < emit->n_constants; i++)
+    text_item(&names, emit->constant[i]);
+  if (emit->n_constants)
+    fprintf(out, "static const void *const constants[] = {%s};\n\n", text_get(&names));
+  return emit->n_constants > 0;
+}
+
 void emit_program(const ProgramCode *program, FILE *out) {
   Arena *arena = program->arena;
   const Module *module = program->module;
   TensorType image = port_type(module, OP_INPUT, port_image);
   TensorType logits = port_type(module, OP_OUTPUT, port_logits);
+  const char *constant = emit_constants(&program->emit, out) ? "constants" : "NULL";
   int64_t parts = module_find(module, "accumulate") ? module->recipe->accumulate : 1;
   file_fill(out, arena,
             "static const AmprtProgram amp_program = {\n"
@@ -141,7 +152,7 @@ void emit_program(const ProgramCode *program, FILE *out) {
             " .n_graphs = $NGRAPHS,\n"
             "  .state_bytes = $STATE, .recipe = settings, .n_recipe = n_settings,"
             " .made = made, .n_made = n_made, .given = given, .n_given = n_given,"
-            " .head = $HEAD,"
+            " .head = $HEAD, .constant = $CONSTANT,"
             " .bn_momentum = $MOMENTUM,\n"
             "  .memory_plan = $MEMORY,\n"
             "  .precision = $PRECISION,\n"
@@ -150,7 +161,7 @@ void emit_program(const ProgramCode *program, FILE *out) {
             "};\n"
             "\n",
             holes({"HEAD", head_of(module) ? cstring_text(arena, head_of(module)) : "NULL"},
-                  {"MODEL", cstring_text(arena, module->recipe->name)},
+                  {"CONSTANT", constant}, {"MODEL", cstring_text(arena, module->recipe->name)},
                   {"TARGET", cstring_text(arena, program->backend->target->name)},
                   {"DTYPE", cstring_text(arena, dtype_info[program->options->compile->dtype].flag)},
                   {"FINGERPRINT", fingerprint_of(arena, module)}, {"BATCH", .number = image.dim[0]},

@@ -311,6 +311,7 @@ AmprtStatus amprt_machine_open(AmprtMachine *machine, const AmprtProgram *progra
   *machine = (AmprtMachine){
       .program = program, .train = train, .arena_bytes = amprt_machine_arena(program, train)};
   machine->run.threads = program->threads;
+  machine->run.constant = program->constant;
   AmprtStatus status = check(program, error);
   if (!status)
     status = make_block(&machine->run.state, program->state_bytes, "the state", error);

@@ -28,6 +28,7 @@ int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
   run.arena = block(file, arena);
   run.state = block(file, state);
   run.threads = program->threads;
+  run.constant = program->constant;
   if (!run.arena || !run.state || run.threads->open(atoi(argv[2]), why, sizeof why) ||
       (program->open && program->open(&run, why, sizeof why)))
     return 4;

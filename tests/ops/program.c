@@ -196,7 +196,8 @@ static void move_blocks(const char *path, const Program *p, const AmprtGraph *gr
 int program_run_emulated(Program *p, int g, int threads, EvalEnv *env) {
   const AmprtGraph *graph = &p->code->graph[g];
   const char *file = arena_printf(p->arena, "%s.blocks", p->object);
-  AmprtRun run = {block(graph->arena_bytes), block(p->code->state_bytes), p->code->threads};
+  AmprtRun run = {block(graph->arena_bytes), block(p->code->state_bytes), p->code->threads,
+                  p->code->constant};
   blocks_load(p->code, graph, &run, env);
   move_blocks(file, p, graph, &run, true);
   const char *command = arena_printf(p->arena, "%s %d %d '%s'", p->emulated, g, threads, file);
@@ -213,7 +214,8 @@ int program_run_emulated(Program *p, int g, int threads, EvalEnv *env) {
 static void run_begin(Program *p, const AmprtGraph *graph, int threads, EvalEnv *env,
                       AmprtRun *run) {
   char error[256] = "";
-  *run = (AmprtRun){block(graph->arena_bytes), block(p->code->state_bytes), p->code->threads};
+  *run = (AmprtRun){block(graph->arena_bytes), block(p->code->state_bytes), p->code->threads,
+                    p->code->constant};
   blocks_load(p->code, graph, run, env);
   CHECK(run->threads->open(threads, error, sizeof error) == 0, "threads: %s", error);
   CHECK(!p->code->open || p->code->open(run, error, sizeof error) == 0, "open: %s", error);

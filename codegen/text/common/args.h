@@ -14,11 +14,10 @@
 /* The blocks of memory that operands lie in; numbered as in CudaBlock. */
 enum { AMP_ARENA, AMP_STATE, AMP_CONST, AMP_NOWHERE };
 
+/* Programs hold some ten thousand of these, so they are small. */
 typedef struct AmpRef {
-  int64_t at;           /* offset in its block in bytes; not used for constants on the CPU */
-  const void *data;     /* CPU, AMP_CONST: the constant's table; while ampcc writes it, its name */
-  uint8_t where, dtype; /* AMP_..., AmprtDType */
-  uint8_t unused[6];    /* named, as padding would let equal args differ in their bytes */
+  int64_t at : 48; /* offset in its block in bytes; CPU, AMP_CONST: the constant's number */
+  uint64_t where : 8, dtype : 8; /* AMP_..., AmprtDType */
 } AmpRef;
 
 /* The axes of a broadcast's or reverse's result, the innermost last. The stride is the operand's: 0

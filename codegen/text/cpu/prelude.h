@@ -20,7 +20,7 @@ enum { AMP_WIDTH = 1024, AMP_BUFFER = AMP_WIDTH + 24, AMP_RUN = 32 };
 
 AMP_INLINE void *amp_at(const AmprtRun *run, const AmpRef *ref) {
   if (ref->where == AMP_CONST)
-    return (void *)(uintptr_t)ref->data;
+    return (void *)(uintptr_t)run->constant[ref->at];
   if (ref->where == AMP_NOWHERE)
     return NULL;
   return (ref->where == AMP_STATE ? run->state : run->arena) + ref->at;

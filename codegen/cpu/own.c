@@ -41,7 +41,7 @@ typedef struct Operands { /* as C initialisers */
 static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const Operands *at,
                        int64_t base) {
   file_fill(emit->tables, emit->arena,
-            "static const AmpConv $NAME = {\n"
+            "AMP_ARGS AmpConv $NAME = {\n"
             "  .in = $IN, .filter = $FILTER, .out = $OUT,\n"
             "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
             "  .in_pixel = $PIXEL, .in_channel = $CHANNEL,\n"
@@ -69,7 +69,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
 static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, const Operands *at,
                        int64_t base) {
   file_fill(emit->tables, emit->arena,
-            "static const AmpConvGrad $NAME = {\n"
+            "AMP_ARGS AmpConvGrad $NAME = {\n"
             "  .x = $X, .dy = $DY, .out = $OUT,\n"
             "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
             "  .few = $FEW, .vec_x = $VECX, .images = $IMAGES, .rows = $ROWS, .cols = $COLS,\n"

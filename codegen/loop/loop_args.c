@@ -72,7 +72,7 @@ void loop_args(Emitter *emit, const LoopPlan *plan, const char *space, int64_t s
   for (int i = 0; i < plan->n_numbers; i++)
     text_item(&numbers, number_text(arena, plan->number[i]));
   file_fill(emit->tables, arena,
-            "static const $FUNCTION_args $NAME = {\n"
+            "AMP_ARGS $FUNCTION_args $NAME = {\n"
             "  $SPACE,\n"
             "  .x = {$X},\n"
             "  .y = {$Y},\n"

@@ -92,7 +92,7 @@ void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   text_item(&coefficients, arena_printf(arena, "." #field " = %a", opt.field));
 #include "ir/recipe/opt.def"
   file_fill(emit->tables, arena,
-            "static const AmpOpt $NAME = {\n"
+            "AMP_ARGS AmpOpt $NAME = {\n"
             "  .w = $W,\n"
             "  .slot = {$SLOTS},\n"
             "  .g = $G,\n"

@@ -58,7 +58,7 @@ void pool_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   AmpRef scale = affine ? ref_read(emit, affine->arg[1], name) : ref_nowhere();
   AmpRef shift = affine ? ref_read(emit, affine->arg[2], name) : ref_nowhere();
   file_fill(emit->tables, arena,
-            "static const AmpPool $NAME = {\n"
+            "AMP_ARGS AmpPool $NAME = {\n"
             "  .in = $IN,\n"
             "  .index = $INDEX,\n"
             "  .out = $OUT,\n"

@@ -49,7 +49,7 @@ static void emit_axes(Emitter *emit, const Node *node, const char *name, bool is
   int64_t chunks = chunk_count(type_count(node->arg[0]->type), r.n_kept);
   AmpRef x = ref_read(emit, node->arg[0], arena_printf(arena, "%s_x", name));
   file_fill(emit->tables, arena,
-            "static const AmpReduce $NAME = {\n"
+            "AMP_ARGS AmpReduce $NAME = {\n"
             "  .x = $X,\n"
             "  .out = $OUT,\n"
             "  .kept = $KEPT,\n"

@@ -43,7 +43,7 @@ void row_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const char *dloss = operand_text(emit, node, form->dloss, arena_printf(arena, "%s_dloss", name));
   double smoothing = attr_float(node, ATTR_SMOOTHING, 0);
   file_fill(emit->tables, arena,
-            "static const AmpRow $NAME = {\n"
+            "AMP_ARGS AmpRow $NAME = {\n"
             "  .x = $X,\n"
             "  .other = $OTHER,\n"
             "  .label = $LABEL,\n"

@@ -133,6 +133,9 @@ const char *const build_flags[] = {
     "-fno-ident",
 #ifdef AMPCC_SANITIZE /* a sanitized libamprt links only with sanitized programs */
     "-fsanitize=" AMPCC_SANITIZE,
+#else
+    /* Tables that C does not need; sanitizers print calls by them. */
+    "-fno-asynchronous-unwind-tables",
 #endif
     NULL};
 

@@ -11,6 +11,9 @@
 #define AMP_NAN (__builtin_nanf(""))
 #endif
 
+/* The args of a kernel. Compilers align large tables to 32 bytes or more unless they are told. */
+#define AMP_ARGS static const __attribute__((aligned(8)))
+
 /* The blocks of memory that operands lie in; numbered as in CudaBlock. */
 enum { AMP_ARENA, AMP_STATE, AMP_CONST, AMP_NOWHERE };
 

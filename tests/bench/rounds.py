@@ -1,10 +1,19 @@
 """Runs commands in interleaved rounds: waits for an idle machine, runs them in turn, prints the
 table."""
-import os, re, statistics, subprocess, time
+import datetime, os, pathlib, re, statistics, subprocess, time
 
 IDLE_SHARE = 0.08  # of one processor: the machine counts as idle if other processes use less
 PATIENCE = float(os.environ.get("PATIENCE", "60"))  # seconds to wait for an idle machine
 NOISE = 0.3  # processors: a run during which other processes used more is repeated
+
+
+def heading(what, *more):
+    """Prints what a result file begins with: the script, the day, the commit, the CPU."""
+    here = pathlib.Path(__file__).parent
+    commit = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
+    cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
+    print("; ".join([f"tests/bench/{what}, {datetime.date.today()}, at {commit or 'no commit'}",
+                     f"{os.cpu_count()} processors of {cpu[1] if cpu else os.uname().machine}", *more]))
 
 
 def busy_jiffies():

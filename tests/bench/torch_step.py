@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Prints the median time in ms of a training step in PyTorch on the CPU:
 
-    torch_step.py resnet50|cifar_resnet20 BATCH STEPS nchw|nhwc f32|bf16
-"""
+    torch_step.py resnet50|cifar_resnet20 BATCH STEPS nchw|nhwc f32|bf16 [eager|compile]
+
+`compile` needs a C++ compiler, and the headers of this Python."""
 import os, statistics, sys, time
 import torch
 from torch import nn
@@ -45,12 +46,14 @@ def make(name):
     return stack(stem, 16, [16, 32, 64], [3, 3, 3], 1, [3, 3], 10), (3, 32, 32), 10
 
 
-def main(name, batch, steps, layout, dtype):
-    torch.set_num_threads(os.cpu_count())
+def main(name, batch, steps, layout, dtype, mode="eager"):
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())))
     net, shape, classes = make(name)
     x, label = torch.randn(int(batch), *shape), torch.randint(0, classes, (int(batch),))
     if layout == "nhwc":
         net, x = net.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    if mode == "compile":
+        net = torch.compile(net)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9, weight_decay=1e-4)
     times = []
     for _ in range(int(steps) + 2):

@@ -8,12 +8,12 @@ NOISE = 0.3  # processors: a run during which other processes used more is repea
 
 
 def heading(what, *more):
-    """Prints what a result file begins with: the script, the day, the commit, the CPU."""
+    """What a result file begins with: the script, the day, the commit, the CPU."""
     here = pathlib.Path(__file__).parent
     commit = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
     cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
-    print("; ".join([f"tests/bench/{what}, {datetime.date.today()}, at {commit or 'no commit'}",
-                     f"{os.cpu_count()} processors of {cpu[1] if cpu else os.uname().machine}", *more]))
+    return "; ".join([f"tests/bench/{what}, {datetime.date.today()}, at {commit or 'no commit'}",
+                     f"{os.cpu_count()} processors of {cpu[1] if cpu else os.uname().machine}", *more])
 
 
 def busy_jiffies():

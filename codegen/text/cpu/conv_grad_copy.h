@@ -69,7 +69,28 @@ AMP_INLINE void amp_grad_copy_pair(float *to, const uint16_t *from, int64_t pair
   const AmpU16 both = __builtin_convertvector(a, AmpU16) | __builtin_convertvector(b, AmpU16) << 16;
   __builtin_memcpy(to, &both, sizeof both);
 }
+
+typedef uint16_t AmpS32 __attribute__((vector_size(64)));
+
+/* The same of two whole blocks; their copies are `block` apart. */
+AMP_INLINE void amp_grad_copy_two(float *to, int64_t block, const uint16_t *from, int64_t pair) {
+  AmpS32 a, b = {0};
+  __builtin_memcpy(&a, from, sizeof a);
+  if (pair)
+    __builtin_memcpy(&b, from + pair, sizeof b);
+  const AmpS32 first =
+      __builtin_shufflevector(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40,
+                              9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47);
+  const AmpS32 second =
+      __builtin_shufflevector(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
+                              24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
+  __builtin_memcpy(to, &first, sizeof first);
+  __builtin_memcpy(to + block, &second, sizeof second);
+}
 #else
+AMP_INLINE void amp_grad_copy_two(float *to, int64_t block, const uint16_t *from, int64_t pair) {
+  (void)to, (void)block, (void)from, (void)pair;
+}
 AMP_INLINE void amp_grad_copy_pair(float *to, const uint16_t *from, int64_t pair, int n) {
   (void)to, (void)from, (void)pair, (void)n;
 }
@@ -100,7 +121,11 @@ AMP_INLINE void amp_grad_copy_pixels(int dtype, int pairs, const AmpSource *s, f
   const int64_t whole = s->c / AMP_BLOCK;
   const int few = (int)(s->c % AMP_BLOCK);
   for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
-    for (int64_t b = 0; b < whole; b++)
+    int64_t b = 0;
+    for (; pairs && b + 2 <= whole; b += 2)
+      amp_grad_copy_two(to + b * block, block, (const uint16_t *)s->data + from + b * AMP_BLOCK,
+                        pair);
+    for (; b < whole; b++)
       amp_grad_copy_channels(dtype, pairs, s, to + b * block, from + b * AMP_BLOCK, pair,
                              AMP_BLOCK);
     if (few)

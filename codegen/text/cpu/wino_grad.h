@@ -233,40 +233,34 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
     }
 }
 
-/* Adds up the slots of one block and group, transforms the sums back and stores them as K,R,S,C.
- * Returns whether one is Inf or NaN. */
+/* Transforms the sums of one block and group back and stores them as K,R,S,C. Returns whether one
+ * is Inf or NaN. */
 AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const float *sums,
-                             int64_t slot, int64_t block, int64_t group) {
+                             int64_t block, int64_t group) {
   const int64_t ins = amp_wino_grad_ins(a), step = amp_wino_step(AMP_BLOCK * ins);
   const int64_t c = group * AMP_GRAD_GROUP, n = amp_least(a->c - c, AMP_GRAD_GROUP);
   const int outs = amp_in_block(a->k, block);
+  float *to = (float *)amp_at(run, &a->out) + block * AMP_BLOCK * AMP_WINO_TAPS * a->c + c;
+  float few[AMP_WINO_TAPS][AMP_WIDE];
   AmpV wild = amp_v_all(0);
-  for (int k = 0; k < outs; k++) {
-    float *to = (float *)amp_at(run, &a->out) + (block * AMP_BLOCK + k) * AMP_WINO_TAPS * a->c + c;
+  for (int k = 0; k < outs; k++, sums += ins, to += AMP_WINO_TAPS * a->c)
     for (int64_t e = 0; e < n; e += AMP_WIDE) {
+      const int whole = n - e >= AMP_WIDE;
+      float *at = whole ? to + e : few[0];
       AmpV products[AMP_WINO], taps[3][3];
       AMP_UNROLL(16)
-      for (int i = 0; i < AMP_WINO; i++) {
-        const float *from = sums + i * step + k * ins + e;
-        products[i] = amp_v_load(from);
-        for (int64_t j = 1; j < a->wino_slots; j++)
-          products[i] += amp_v_load(from + j * slot);
-      }
+      for (int i = 0; i < AMP_WINO; i++)
+        products[i] = amp_v_load(sums + i * step + e);
       amp_wino_taps(products, taps);
       AMP_UNROLL(9)
-      for (int t = 0; t < AMP_WINO_TAPS; t++) {
-        if (n - e >= AMP_WIDE)
-          amp_v_store(to + t * a->c + e, taps[t / 3][t % 3]);
-        else
-          __builtin_memcpy(to + t * a->c + e, &taps[t / 3][t % 3], (size_t)(n - e) * sizeof *to);
+      for (int t = 0; t < AMP_WINO_TAPS; t++, at += whole ? a->c : AMP_WIDE) {
+        amp_v_store(at, taps[t / 3][t % 3]);
         wild = amp_v_fma(taps[t / 3][t % 3], amp_v_all(0), wild);
       }
+      for (int t = 0; t < AMP_WINO_TAPS && !whole; t++)
+        __builtin_memcpy(to + t * a->c + e, few[t], (size_t)(n - e) * sizeof *to);
     }
-  }
-  int any = 0;
-  for (int i = 0; i < AMP_WIDE; i++)
-    any |= wild[i] != 0;
-  return any;
+  return amp_v_any(wild != 0);
 }
 
 AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLoop *l,
@@ -345,7 +339,7 @@ AMP_FN void amp_wino_grad_part(const AmprtRun *run, const void *args, int64_t pa
   if (a->wino_slots > 1)
     return;
   for (int64_t b = 0; b < p.blocks; b++)
-    wild |= amp_wino_grad_out(run, a, p.sums + b * each, 0, p.block + b, p.group);
+    wild |= amp_wino_grad_out(run, a, p.sums + b * each, p.block + b, p.group);
   if (wild)
     __atomic_store_n(l->wild, 1, __ATOMIC_RELAXED);
 }
@@ -354,9 +348,13 @@ AMP_FN void amp_wino_grad_add_slots(const AmprtRun *run, const void *args, int64
   const AmpWinoGradLoop *l = (const AmpWinoGradLoop *)args;
   const AmpConvGrad *a = l->a;
   const int64_t blocks = amp_blocks(a->k), each = amp_wino_grad_each(a);
-  const float *sums = (const float *)(const void *)(run->arena + a->sums);
-  if (amp_wino_grad_out(run, a, sums + chunk * each, blocks * l->groups * each, chunk % blocks,
-                        chunk / blocks))
+  float *sums = (float *)(void *)(run->arena + a->sums) + chunk * each;
+  for (int64_t slot = 1; slot < a->wino_slots; slot++)
+    for (int64_t i = 0; i < each; i += AMP_WIDE) {
+      const float *other = sums + slot * blocks * l->groups * each;
+      amp_v_store(sums + i, amp_v_load(sums + i) + amp_v_load(other + i));
+    }
+  if (amp_wino_grad_out(run, a, sums, chunk % blocks, chunk / blocks))
     __atomic_store_n(l->wild, 1, __ATOMIC_RELAXED);
 }
 

@@ -14,8 +14,10 @@ typedef struct AmpConvPart {
   AmpAxis high_span, wide_span; /* of all */
   int64_t image, row, col, rows, cols;
   AmpTap *tap;
-  AmpTileCopy copy; /* or where the image lies */
-  int is_dense;     /* it lies there without gaps */
+  AmpTileCopy copy;              /* or where the image lies */
+  int is_dense;                  /* it lies there without gaps */
+  const unsigned char *next;     /* what is to be fetched for the next tile, */
+  int64_t next_bytes, next_step; /* so many, and how many with each element that is read */
   AmpConvTile tile;
   void *out; /* as if all results were stored one behind the other */
 } AmpConvPart;
@@ -76,6 +78,37 @@ AMP_INLINE void amp_conv_round(int dtype, uint16_t *to, const float *from, const
     to[i] = amp_to_bf16(from[i]);
 }
 
+/* Where a tile is copied, its tiles of registers fetch what the next one reads, which lies behind
+ * it: little by little, as the CPU drops what it is asked for in a burst. */
+AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups) {
+  enum { FEWEST = 8, LARGEST = 16 }; /* elements that are worth it; results of a register tile */
+  const AmpConv *a = p->a;
+  const AmpAxis *high = &p->high_span, *wide = &p->wide_span;
+  const int64_t rows = amp_least(a->rows, high->outs - p->row);
+  const int64_t line = s->w * s->pixel * (s->dtype == AMPRT_F32 ? 4 : 2);
+  const int64_t tiles = groups * amp_pieces(rows * wide->outs, LARGEST);
+  if (a->cols < wide->outs || p->tile.channels < FEWEST)
+    return;
+  p->next =
+      (const unsigned char *)s->data + (p->image * s->h + (p->row + rows) * high->step) * line;
+  p->next_bytes = rows * high->step * line;
+  p->next_step = amp_pieces(p->next_bytes, tiles * p->tile.channels * amp_filter_taps(a));
+}
+
+/* What a register tile of n results, which reads from x on, fetches: what the next one of the tile
+ * reads, if that does not lie in a copy. */
+AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
+  p->tile.next = p->is_dense ? x + n * p->tile.step : x;
+  p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;
+  if (p->next_bytes <= 0)
+    return;
+  const int64_t bytes = p->high.taps * p->wide.taps * p->tile.channels * p->next_step;
+  p->tile.next = p->next;
+  p->tile.next_step = p->next_step;
+  p->next += bytes;
+  p->next_bytes -= bytes;
+}
+
 /* Computes one tile of registers and stores m channels, from k on, of its results. `at` is the row
  * and column of its first result, `far` of the first one of its later half. */
 AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const float *w, int64_t k,
@@ -90,7 +123,7 @@ AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const floa
   p->tile.y_step = y_step;
   p->tile.y_far = y_far;
   p->tile.narrow = dtype == AMPRT_BF16;
-  p->tile.ahead = p->is_dense ? n * p->tile.step : 0;
+  amp_conv_fetch(p, x, n);
   if ((dtype == AMPRT_F32 || (dtype == AMPRT_BF16 && amp_in_pairs(p->a))) &&
       (m == AMP_OUTS || m == AMP_WIDE)) {
     row->run(&p->tile, x, w, (unsigned char *)p->out + y * size);
@@ -223,6 +256,8 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
                           .step = p->copy.step[1],
                           .block = p->copy.block};
   p->is_dense = !copy && p->tile.step == p->tile.channels;
+  if (copy)
+    amp_conv_fetches(p, &source, last - first);
   for (int64_t f = 0; f < amp_remainders(&a->high, a->backward); f++)
     for (int64_t g = 0; g < amp_remainders(&a->wide, a->backward); g++) {
       p->high = amp_axis(&a->high, a->backward, f);

@@ -21,7 +21,8 @@ typedef struct AmpConvTile {
   int64_t channels;          /* that are read */
   int64_t step, block, far;  /* in the image: to the next result, block; to the later half */
   int64_t y_step, y_far;     /* in the result */
-  int64_t ahead;             /* to where the next tile reads, which this one fetches; or 0 */
+  const void *next;          /* a line to fetch with each element that is read, */
+  int64_t next_step;         /* so many bytes from the one before */
   int narrow;                /* results of pairs are stored as bf16 */
 } AmpConvTile;
 
@@ -65,12 +66,12 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
                               const float *restrict w, void *restrict y, const int pixels,
                               const int vectors, const int pairs) {
   AmpV sum[16][2];
-  const int fetches = pixels >= 6 && vectors == 2; /* smaller tiles are gone too soon */
+  const int fetches = pixels >= 6, early = fetches && vectors == 2; /* smaller: gone too soon */
   const int near = pixels % 2 ? pixels : pixels / 2;
-  const int64_t step = a->step, next_step = a->ahead ? pixels : 0;
-  const AmpElement *next = x + a->ahead;
+  const int64_t step = a->step, next_step = a->next_step;
+  const unsigned char *next = (const unsigned char *)a->next;
   AMP_UNROLL(16)
-  for (int p = 0; p < pixels && fetches; p++)
+  for (int p = 0; p < pixels && early; p++)
     amp_conv_tile_fetch(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step, pairs);
   AMP_UNROLL(16)
   for (int p = 0; p < pixels; p++)
@@ -87,7 +88,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
       for (int64_t i = 0; i < each; i++, from += AMP_OUTS, near_x++, far_x++) {
         AMP_FORGET(near_x, far_x);
         if (fetches) {
-          __builtin_prefetch((const void *)next);
+          __builtin_prefetch(next);
           next += next_step;
         }
         const AmpV b0 = amp_v_load(from), b1 = vectors == 2 ? amp_v_load(from + AMP_WIDE) : b0;

@@ -184,7 +184,7 @@ static AmprtStatus store_all(const Match *match, const AmprtMachine *machine, Am
     if (match->tensor[i])
       store_one(&match->program->variable[i], match->tensor[i], machine->run.state, room);
   free(room);
-  amprt_init_copies(match->program, machine->run.state);
+  amprt_init_copies(match->program, machine->run.state, machine->run.threads);
   amprt_machine_push_state(machine);
   return AMPRT_OK;
 }

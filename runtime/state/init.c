@@ -159,6 +159,16 @@ static void fill_piece(const AmprtRun *run, const void *args, int64_t piece) {
   }
 }
 
+static void all_pieces(int64_t elements, AmprtChunk *piece, const void *args,
+                       const AmprtThreads *threads) {
+  int64_t pieces = (elements + PIECE - 1) / PIECE;
+  if (threads)
+    threads->loop(pieces, piece, NULL, args);
+  else
+    for (int64_t i = 0; i < pieces; i++)
+      piece(NULL, args, i);
+}
+
 static void init_one(const AmprtVariable *variable, unsigned char *state, uint64_t seed,
                      const AmprtThreads *threads) {
   Filling f = {.source = {variable, amprt_rng_key(seed, variable->name), variable->init_arg[0],
@@ -167,30 +177,42 @@ static void init_one(const AmprtVariable *variable, unsigned char *state, uint64
   if (variable->init == AMPRT_ZEROS)
     return;
   f.fill = choose(variable, &f.source);
-  int64_t pieces = (amprt_variable_elements(variable) + PIECE - 1) / PIECE;
-  if (threads)
-    threads->loop(pieces, fill_piece, NULL, &f);
-  else
-    for (int64_t i = 0; i < pieces; i++)
-      fill_piece(NULL, &f, i);
+  all_pieces(amprt_variable_elements(variable), fill_piece, &f, threads);
 }
 
 bool amprt_variable_is_saved(const AmprtVariable *variable) {
   return variable->kind != AMPRT_COPY && variable->kind != AMPRT_SUM;
 }
 
-static void init_followers(const AmprtProgram *program, AmprtKind kind, unsigned char *state) {
+typedef struct Following {
+  const AmprtVariable *copy, *of;
+  unsigned char *state;
+} Following;
+
+static void copy_piece(const AmprtRun *run, const void *args, int64_t piece) {
+  const Following *f = args;
+  AmprtDType dtype = (AmprtDType)f->copy->dtype;
+  size_t n = (size_t)amprt_variable_elements(f->copy), first = (size_t)piece * PIECE;
+  (void)run;
+  amprt_from_f32(dtype, (const float *)(const void *)(f->state + f->of->at) + first,
+                 f->state + f->copy->at + first * amprt_dtype_size(dtype),
+                 n - first < PIECE ? n - first : PIECE);
+}
+
+static void init_followers(const AmprtProgram *program, AmprtKind kind, unsigned char *state,
+                           const AmprtThreads *threads) {
   for (int i = 0; i < program->n_variables; i++) {
     const AmprtVariable *copy = &program->variable[i];
     const AmprtVariable *of = copy->of ? amprt_variable_find(program, copy->of) : NULL;
+    Following f = {copy, of, state};
     if (copy->kind == kind && of)
-      amprt_from_f32(copy->dtype, (const float *)(const void *)(state + of->at), state + copy->at,
-                     (size_t)amprt_variable_elements(copy));
+      all_pieces(amprt_variable_elements(copy), copy_piece, &f, threads);
   }
 }
 
-void amprt_init_copies(const AmprtProgram *program, unsigned char *state) {
-  init_followers(program, AMPRT_COPY, state);
+void amprt_init_copies(const AmprtProgram *program, unsigned char *state,
+                       const AmprtThreads *threads) {
+  init_followers(program, AMPRT_COPY, state, threads);
 }
 
 void amprt_init(const AmprtProgram *program, unsigned char *state, uint64_t seed,
@@ -198,6 +220,6 @@ void amprt_init(const AmprtProgram *program, unsigned char *state, uint64_t seed
   for (int i = 0; i < program->n_variables; i++)
     if (program->variable[i].kind != AMPRT_COPY)
       init_one(&program->variable[i], state, seed, threads);
-  init_followers(program, AMPRT_AVERAGE, state);
-  amprt_init_copies(program, state);
+  init_followers(program, AMPRT_AVERAGE, state, threads);
+  amprt_init_copies(program, state, threads);
 }

@@ -18,7 +18,8 @@ bool amprt_variable_is_saved(const AmprtVariable *variable); /* do checkpoints h
  * leave untouched. */
 void amprt_init(const AmprtProgram *program, unsigned char *state, uint64_t seed,
                 const AmprtThreads *threads);
-/* Recomputes the COPY variables from the parameters that they follow. */
-void amprt_init_copies(const AmprtProgram *program, unsigned char *state);
+/* Recomputes the COPY variables from the parameters that they follow, on the same threads. */
+void amprt_init_copies(const AmprtProgram *program, unsigned char *state,
+                       const AmprtThreads *threads);
 
 #endif

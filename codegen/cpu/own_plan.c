@@ -122,8 +122,8 @@ static int64_t few_bytes(const AmpConvGrad *a) {
 }
 
 /* So few channels of neighbouring pixels do not drive each other out of the first-level cache.
- * Units of one tap, of which a register tile needs a part of a cache line for each pixel, may come
- * from the second level. */
+ * Units of single pixels, of which a register tile needs a part of a cache line each, may come from
+ * the second level. */
 enum { NEAR = 64, NEAR_UNITS = 512 };
 
 /* Vectors of channels of x lie in the result as in the sums. But with few channels on one side,
@@ -150,7 +150,8 @@ static void finish_grad(OwnPlan *plan, bool low) {
   Tiles both = x;
   both.k = dy.k;
   choose_grad_tile(a, &both);
-  bool copy_units = amp_grad_units(a) > (taps > 1 ? NEAR : NEAR_UNITS);
+  bool plain = taps == 1 && a->high.stride * a->wide.stride == 1;
+  bool copy_units = amp_grad_units(a) > (plain ? NEAR_UNITS : NEAR);
   bool copy_vecs = amp_grad_vecs(a) > NEAR || amp_grad_vecs(a) % AMP_BLOCK != 0;
   a->copy_x = low || a->few || (a->vec_x ? copy_vecs : copy_units);
   a->copy_dy = low || (a->vec_x ? copy_units : copy_vecs);

@@ -297,15 +297,16 @@ AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, cons
   return amp_grad_lines_begin(l);
 }
 
-/* Goes to the next pixel. */
-AMP_FN void amp_grad_lines_step(AmpGradLines *l) {
-  l->line = 0;
-  l->next += l->step[1];
-  for (int d = 1; d < 4; d++) {
+/* Goes to the next row, behind the last pixel of one. */
+AMP_FN void amp_grad_lines_turn(AmpGradLines *l) {
+  l->done[1] = 0;
+  l->next -= l->n[1] * l->step[1];
+  for (int d = 2; d < 4; d++) {
+    l->next += l->step[d];
     if (++l->done[d] < l->n[d])
       return;
     l->done[d] = 0;
-    l->next += d < 3 ? l->step[d + 1] - l->n[d] * l->step[d] : 0;
+    l->next -= l->n[d] * l->step[d];
   }
   l->n[0] = 0;
 }
@@ -317,8 +318,12 @@ AMP_INLINE int64_t amp_grad_lines_take(AmpGradLines l[3], int64_t most, const ch
       const int64_t n = l->n[0] - l->line < most ? l->n[0] - l->line : most;
       *at = l->next + l->line * 64;
       l->line += n;
-      if (l->line == l->n[0])
-        amp_grad_lines_step(l);
+      if (l->line == l->n[0]) {
+        l->line = 0;
+        l->next += l->step[1];
+        if (++l->done[1] == l->n[1])
+          amp_grad_lines_turn(l);
+      }
       return n;
     }
   return 0;

@@ -273,6 +273,17 @@ static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
   plan->workspace += sums * plan->tiles * plan->conv.k * (int64_t)sizeof(double);
 }
 
+/* CPUs that multiply bf16 do that directly, others widen it to f32, for which Winograd's method is
+ * faster: both then compute the same tiles. Makes them of an even number of rows, or returns false
+ * where they are not of whole rows. */
+static bool even_tiles(AmpConv *a) {
+  if (a->cols < a->wide.out || (a->rows == 1 && a->high.out > 1))
+    return false;
+  if (a->rows < a->high.out)
+    a->rows -= a->rows % 2;
+  return true;
+}
+
 static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   OwnPlan plan = {0};
   bool low = dtype_info[node->arg[0]->type.dtype].low;
@@ -280,7 +291,7 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   case OP_CONV2D_WGRAD:
     plan_grad(node, &plan);
     finish_grad(&plan, low);
-    plan.winograd = !low && wino_takes_grad(&plan.grad, winograd);
+    plan.winograd = wino_takes_grad(&plan.grad, winograd);
     if (plan.winograd)
       plan.workspace = wino_plan_grad(&plan.grad);
     return plan;
@@ -294,12 +305,15 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   default:
     BUG("`%s` is no library kernel", op_info[node->op].name);
   }
-  plan.winograd = !low && wino_takes(&plan.conv, winograd);
-  plan.conv.winograd = plan.winograd;
-  if (plan.conv.winograd)
-    plan.workspace = wino_plan(&plan.conv);
-  else
+  plan.winograd = wino_takes(&plan.conv, winograd);
+  bool either = plan.winograd && node->arg[0]->type.dtype == DT_BF16;
+  if (either || !plan.winograd)
     finish_conv(&plan, low, has_loop);
+  if (either)
+    plan.winograd = even_tiles(&plan.conv);
+  if (plan.winograd)
+    plan.workspace = wino_plan(&plan.conv, either);
+  plan.conv.winograd = plan.winograd;
   return plan;
 }
 

@@ -187,17 +187,30 @@ static void bound_grad(Bounding *b) {
 
 /* ---- the bound of the direct kernel ---- */
 
-static void allow_direct(Arena *arena, const Node *node, const EvalTensor *args, int64_t terms,
-                         double *out) {
+/* The sum of the magnitudes of all terms of each result; with `tiny` 0 or 1, of those whose operand
+ * of that number is below 2^-126. */
+static const double *magnitudes(Arena *arena, const Node *node, const EvalTensor *args, int tiny) {
   EvalTensor bare[2], sum[MAX_RESULTS];
   for (int i = 0; i < 2; i++) {
     bare[i] = eval_tensor_new(arena, args[i].type);
     for (int64_t j = 0; j < type_count(args[i].type); j++)
-      bare[i].v[j] = fabs(args[i].v[j]);
+      bare[i].v[j] = i == tiny && fabs(args[i].v[j]) >= 0x1p-126 ? 0 : fabs(args[i].v[j]);
   }
   eval_node(node, bare, sum, arena);
-  for (int64_t i = 0; i < type_count(sum[0].type); i++) {
-    double direct = gamma_of(terms) * (sum[0].v[i] + 0x1p-123);
+  return sum[0].v;
+}
+
+/* Where CPUs multiply bf16, they take and give 0 below 2^-126. */
+static void allow_direct(Arena *arena, const Node *node, const EvalTensor *args, int64_t terms,
+                         double *out) {
+  bool flushes = node->arg[0]->type.dtype == DT_BF16;
+  const double *sum = magnitudes(arena, node, args, -1);
+  const double *lost[2] = {flushes ? magnitudes(arena, node, args, 0) : NULL,
+                           flushes ? magnitudes(arena, node, args, 1) : NULL};
+  for (int64_t i = 0; i < type_count(node->result[0]->type); i++) {
+    double direct = gamma_of(terms) * (sum[i] + 0x1p-123);
+    if (flushes)
+      direct += lost[0][i] + lost[1][i] + (double)terms * 0x1p-125;
     out[i] = out[i] < INFINITY ? fmax(out[i], direct) : direct;
   }
 }
@@ -226,7 +239,7 @@ const double *wino_bound(Arena *arena, const Node *node, Winograd winograd,
   } else {
     bound_conv(&b);
   }
-  if (b.overflows)
+  if (b.overflows || node->arg[0]->type.dtype == DT_BF16)
     allow_direct(arena, node, args, terms, out);
   return out;
 }

@@ -7,7 +7,7 @@
 #include "ir/eval/eval.h"
 
 /* For each element of the result, by how much it may differ from the exact one before that is
- * rounded to f32. NULL if the node is not computed by Winograd's method.
+ * rounded to its type. NULL if the node is not computed by Winograd's method.
  *
  * Each element is a sum of products of operands that pass n roundings at most, one after the other,
  * and whose factors in all of them are 0, 1/2 or 1 (wino_tile.h). By Higham's Lemma 3.1 (Accuracy
@@ -30,8 +30,9 @@
  *
  * The halves of G and the products may be subnormal, which a sum cannot be without being exact: an
  * element of the transformed filter is off by 2^-148 more, a product by 2^-150. Where a transform
- * may overflow, the direct kernel may have computed the result: then its bound, gamma(9 c) times
- * the sum of the magnitudes of the terms, holds too. */
+ * may overflow, and where operands are bf16, which some CPUs multiply, the direct kernel may have
+ * computed the result: then its bound, gamma(9 c) times the sum of the magnitudes of the terms,
+ * holds too; with bf16 beside what is lost as those CPUs take and give 0 below 2^-126. */
 const double *wino_bound(Arena *arena, const Node *node, Winograd winograd, const EvalTensor *args);
 
 #endif

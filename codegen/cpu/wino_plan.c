@@ -26,26 +26,32 @@ bool wino_takes(const AmpConv *a, Winograd winograd) {
 /* A block has so many tiles that what their products read of the filter does not count, while they
  * and the products of a group stay in the second-level cache. A piece is some blocks, whose results
  * a loop behind finds there. */
-int64_t wino_plan(AmpConv *a) {
+int64_t wino_plan(AmpConv *a, bool has_tiles) {
   enum { BLOCK_BYTES = 5 << 18, PIECE_BYTES = 128 << 10 };
-  int64_t across = amp_pieces(a->wide.out, 2), down = amp_pieces(a->high.out, 2);
+  int64_t across = amp_pieces(a->wide.out, 2);
+  int64_t down = amp_pieces(has_tiles ? a->rows : a->high.out, 2);
   int64_t channels = amp_ceil(a->c, AMP_BLOCK), most = channels + AMP_GROUP; /* tiles */
   int64_t tile = (channels + amp_least(amp_ceil(a->k, AMP_BLOCK), AMP_GROUP)) * AMP_WINO * F32;
   int64_t row = across * tile, bytes = amp_least(BLOCK_BYTES, most * tile);
   int64_t rows = amp_even(down, amp_most(1, amp_least(down, bytes / row)));
   int64_t blocks = amp_pieces(down, rows), out = 4 * across * a->k * F32;
   a->wino_rows = 2 * rows;
-  a->wino_images = blocks > 1 ? 1 : amp_most(1, amp_least(a->n, bytes / (row * down)));
-  blocks = amp_most(1, amp_least(blocks, PIECE_BYTES / (out * rows)));
-  a->rows = blocks * a->wino_rows;
-  a->cols = a->wide.out;
-  a->images = a->wino_images;
-  if (a->rows >= a->high.out)
-    a->images *= amp_most(1, PIECE_BYTES / (out * down * a->wino_images));
-  a->images = amp_least(a->images, a->n);
+  a->wino_images = 1;
+  if (!has_tiles) {
+    if (blocks == 1)
+      a->wino_images = amp_most(1, amp_least(a->n, bytes / (row * down)));
+    blocks = amp_most(1, amp_least(blocks, PIECE_BYTES / (out * rows)));
+    a->rows = blocks * a->wino_rows;
+    a->cols = a->wide.out;
+    a->images = a->wino_images;
+    if (a->rows >= a->high.out)
+      a->images *= amp_most(1, PIECE_BYTES / (out * down * a->wino_images));
+    a->images = amp_least(a->images, a->n);
+  }
   a->packed = 0;
-  a->lane = amp_ceil(amp_ceil(a->k, AMP_GROUP) * channels * AMP_WINO * F32, ALIGN);
-  a->lane_bytes = amp_wino_lane(a).bytes;
+  a->lane =
+      amp_most(a->lane, amp_ceil(amp_ceil(a->k, AMP_GROUP) * channels * AMP_WINO * F32, ALIGN));
+  a->lane_bytes = amp_most(a->lane_bytes, amp_wino_lane(a).bytes);
   return a->lane + AMP_TEAM * a->lane_bytes;
 }
 

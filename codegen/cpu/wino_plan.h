@@ -5,10 +5,12 @@
 #include "codegen/codegen.h"
 #include "codegen/text/cpu/conv_args.h"
 
-/* Is the convolution or data gradient, of f32, computed so? */
+/* Is the convolution or data gradient computed so? */
 bool wino_takes(const AmpConv *a, Winograd winograd);
-/* Chooses its pieces: whole images, or some rows of one. Returns the bytes of its workspace. */
-int64_t wino_plan(AmpConv *a);
+/* Chooses its pieces: whole images, or some rows of one. With `has_tiles` they are the tiles that
+ * were chosen for the direct kernel, of whole rows of one image, which CPUs that multiply bf16 use.
+ * Returns the bytes of its workspace. */
+int64_t wino_plan(AmpConv *a, bool has_tiles);
 /* The same of a filter's gradient, which is planned directly already: that is what computes it
  * where a result is not finite. */
 bool wino_takes_grad(const AmpConvGrad *a, Winograd winograd);

@@ -20,9 +20,10 @@ typedef struct AmpWinoBlock {
   int64_t first, last;              /* groups */
   int64_t first_row, all_rows;      /* of the piece, whose blocks share the copy of an image */
   AmpTileCopy copied;
-  float *copy, *in, *products, *out;
+  float *copy, *in, *products;
+  void *out;                      /* as if all results were stored one behind the other */
   int64_t in_step, products_step; /* from product to product */
-  const float *next;              /* what the next block reads */
+  const char *next;               /* what the next block reads */
 } AmpWinoBlock;
 
 /* ---- the filter ---- */
@@ -33,23 +34,32 @@ AMP_INLINE int amp_wino_vectors(int m) {
 }
 
 /* Packs one group and block of the filter as conv_filter.h has it. */
-AMP_FN void amp_wino_pack(const AmpConv *a, const float *filter, float *to, int64_t group,
+AMP_FN void amp_wino_pack(const AmpConv *a, const void *filter, float *to, int64_t group,
                           int64_t block, int outs) {
   const int64_t k = group * AMP_OUTS;
   const int m = amp_in_group(a->k, group), n = amp_in_block(a->c, block);
+  const int dtype = a->filter.dtype;
+  float buf[AMP_OUTS], rows[AMP_OUTS * AMP_BLOCK];
   for (int64_t t = 0; t < AMP_WINO_TAPS; t++) {
-    const float *from =
-        filter + k * a->filter_out + t * a->filter_tap + block * AMP_BLOCK * a->filter_in;
+    const int64_t from = k * a->filter_out + t * a->filter_tap + block * AMP_BLOCK * a->filter_in;
     float *tap = to + amp_packed_tap(a, t) * n * outs;
     if (m < outs)
       amp_zero(tap, n * outs);
-    if (a->filter_out != 1)
-      amp_turn(tap, outs, from, a->filter_out, m, n);
-    for (int i = 0; i < n && a->filter_out == 1; i++)
-      if (m == AMP_OUTS) /* a size that the compiler knows */
-        __builtin_memcpy(tap + i * outs, from + i * a->filter_in, AMP_OUTS * sizeof *to);
-      else
-        __builtin_memcpy(tap + i * outs, from + i * a->filter_in, (size_t)m * sizeof *to);
+    if (a->filter_out == 1) {
+      for (int i = 0; i < n; i++) {
+        const float *row = amp_read(dtype, filter, from + i * a->filter_in, m, buf);
+        if (m == AMP_OUTS) /* a size that the compiler knows */
+          __builtin_memcpy(tap + i * outs, row, AMP_OUTS * sizeof *to);
+        else
+          __builtin_memcpy(tap + i * outs, row, (size_t)m * sizeof *to);
+      }
+    } else if (dtype == AMPRT_F32) {
+      amp_turn(tap, outs, (const float *)filter + from, a->filter_out, m, n);
+    } else {
+      for (int i = 0; i < m; i++)
+        amp_read(dtype, filter, from + i * a->filter_out, n, rows + i * AMP_BLOCK);
+      amp_turn(tap, outs, rows, AMP_BLOCK, m, n);
+    }
   }
 }
 
@@ -69,7 +79,7 @@ AMP_FN void amp_wino_filter_chunk(const AmprtRun *run, const void *args, int64_t
   const int outs = amp_wino_vectors(amp_in_group(a->k, group)) * AMP_WIDE;
   const int64_t n = amp_in_block(a->c, block) * outs;
   float taps[AMP_WINO_TAPS * AMP_BLOCK * AMP_OUTS];
-  amp_wino_pack(a, (const float *)amp_at(run, &a->filter), taps, group, block, outs);
+  amp_wino_pack(a, amp_at(run, &a->filter), taps, group, block, outs);
   amp_wino_filter(taps, n, n, amp_wino_filter_at(run, a, group) + block * AMP_BLOCK * outs,
                   amp_wino_filter_step(a, outs));
 }
@@ -113,19 +123,20 @@ AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, in
   enum { HALF = AMP_WINO / 2, LARGE = 1 << 17 }; /* 8 MB */
   const AmpConv *a = p->a;
   const int64_t parts = (p->last - p->first) * HALF, part = (g - p->first) * AMP_WINO + i;
-  int64_t floats = p->images * p->rows;
+  int64_t bytes;
   if (a->c * a->k >= LARGE) {
-    floats = amp_wino_filter_step(a, AMP_OUTS);
-    run->next = run->w + floats;
+    bytes = amp_wino_filter_step(a, AMP_OUTS) * (int64_t)sizeof(float);
+    run->next = (const char *)run->w + bytes;
   } else if (part < parts) {
-    const int64_t row = p->image * a->high.out + p->row;
-    floats = floats * a->wide.out * a->k / parts;
-    run->next = p->out + row * a->wide.out * a->k + part * floats;
+    const int64_t row = a->wide.out * a->k * amp_size(a->out.dtype);
+    bytes = p->images * p->rows * row / parts;
+    run->next = (const char *)p->out + (p->image * a->high.out + p->row) * row + part * bytes;
   } else {
-    floats = floats * a->wide.in * a->c / parts;
-    run->next = p->next + (part - parts) * floats;
+    const int64_t row = a->wide.in * a->c * amp_size(a->in.dtype);
+    bytes = p->images * p->rows * row / parts;
+    run->next = p->next + (part - parts) * bytes;
   }
-  run->next_step = amp_pieces(floats, steps);
+  run->next_step = amp_pieces(bytes, steps);
 }
 
 /* All products of one group of m channels. */
@@ -156,7 +167,22 @@ AMP_FN void amp_wino_multiply(const AmpWinoBlock *p, const float *w, int64_t g, 
   }
 }
 
-/* Stores m channels of one tile's results, rows x cols of them. */
+/* Stores m channels of one tile's results from element `to` on, rows x cols of them, as 16-bit
+ * floats. */
+AMP_FN void amp_wino_round(const AmpV y[2][2], const AmpRef *ref, void *out, int64_t to,
+                           int64_t row, int64_t col, int64_t rows, int64_t cols, int m) {
+  float buf[AMP_WIDE];
+  for (int i = 0; i < 2 && i < rows; i++)
+    for (int j = 0; j < 2 && j < cols; j++) {
+      amp_v_store(buf, y[i][j]);
+      if (m >= AMP_WIDE)
+        amp_conv_round(ref->dtype, (uint16_t *)out + to + i * row + j * col, buf, AMP_WIDE);
+      else
+        amp_write(ref->dtype, out, to + i * row + j * col, m, buf);
+    }
+}
+
+/* The same as floats. */
 AMP_INLINE void amp_wino_store(AmpV y[2][2], float *to, int64_t row, int64_t col, int64_t rows,
                                int64_t cols, int m) {
   AMP_UNROLL(2)
@@ -181,12 +207,16 @@ AMP_FN int amp_wino_out(const AmpWinoBlock *p, int64_t k, int m) {
   for (int64_t r = 0; r < p->images * p->down; r++) {
     const int64_t image = p->image + r / p->down, h = p->row + r % p->down * 2;
     const float *from = p->products + r * p->across * width;
-    float *to = p->out + (image * a->high.out + h) * row + k;
+    int64_t to = (image * a->high.out + h) * row + k;
     for (int64_t c = 0; c < p->across; c++, from += width, to += 2 * col)
       for (int v = 0; v < m; v += AMP_WIDE) {
         AmpV y[2][2];
         amp_wino_results(from + v, p->products_step, y);
-        amp_wino_store(y, to + v, row, col, a->high.out - h, a->wide.out - 2 * c, m - v);
+        const int64_t rows = a->high.out - h, cols = a->wide.out - 2 * c;
+        if (a->out.dtype == AMPRT_F32)
+          amp_wino_store(y, (float *)p->out + to + v, row, col, rows, cols, m - v);
+        else
+          amp_wino_round(y, &a->out, p->out, to + v, row, col, rows, cols, m - v);
         AMP_UNROLL(4)
         for (int i = 0; i < 4; i++)
           wild = amp_v_fma(y[i / 2][i % 2], amp_v_all(0), wild);
@@ -214,8 +244,7 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
                       .tap = (AmpTap *)(void *)amp_lane(run, a->lane, a->lane_bytes),
                       .out = p->out};
   for (int64_t b = 0; b < amp_blocks(a->c); b++)
-    amp_wino_pack(a, (const float *)amp_at(run, &a->filter), w + amp_filter_at(a, 0, b), group, b,
-                  AMP_OUTS);
+    amp_wino_pack(a, amp_at(run, &a->filter), w + amp_filter_at(a, 0, b), group, b, AMP_OUTS);
   const int bad = leaves && amp_any_wild(w, AMP_WINO_TAPS * a->c * AMP_OUTS);
   for (int64_t i = 0; i < p->images; i++) {
     part.image = p->image + i;
@@ -257,8 +286,8 @@ AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *
   p->in_step = amp_wino_step(p->tiles * amp_blocks(a->c) * AMP_BLOCK + AMP_WINO_MORE * AMP_BLOCK);
   p->products_step = amp_wino_step((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
   const int64_t copied = a->rows < a->high.out ? a->rows : a->wino_images * a->high.in;
-  p->next = (const float *)amp_at(run, &a->in) +
-            (p->image * a->high.in + p->row + copied) * a->wide.in * a->c;
+  p->next = (const char *)amp_at(run, &a->in) +
+            (p->image * a->high.in + p->row + copied) * a->wide.in * a->c * amp_size(a->in.dtype);
   amp_wino_in(run, p);
   const int64_t each = AMP_GROUP / AMP_OUTS, groups = amp_pieces(a->k, AMP_OUTS);
   p->first = first * each;
@@ -282,7 +311,7 @@ AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart
                     .copy = (float *)(void *)(lane + in_lane.copy),
                     .in = (float *)(void *)(lane + in_lane.in),
                     .products = (float *)(void *)(lane + in_lane.products),
-                    .out = (float *)at->out,
+                    .out = at->out,
                     .first_row = at->row,
                     .all_rows = row_end - at->row};
   for (b.image = at->image; b.image < image_end; b.image += a->wino_images)

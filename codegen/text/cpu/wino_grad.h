@@ -162,8 +162,8 @@ AMP_INLINE AmpGradSpan amp_wino_grad_span(const AmpConvGrad *a, int64_t piece) {
   return t;
 }
 
-/* n rows of an image from h on, of one block of channels; of a block that is not whole they are
- * copied. */
+/* n rows of an image from h on, of one block of channels; of a block that is not whole, and of
+ * 16-bit floats, they are copied. */
 AMP_INLINE AmpWinoRows amp_wino_rows(const AmpWinoGradPart *p, const AmpSource *s, int64_t block,
                                      int64_t image, int64_t h, const int n) {
   static const float zeros[AMP_BLOCK];
@@ -171,16 +171,22 @@ AMP_INLINE AmpWinoRows amp_wino_rows(const AmpWinoGradPart *p, const AmpSource *
   AmpWinoRows r = {.cols = s->w};
   for (int i = 0; i < n; i++) {
     const int inside = h + i >= 0 && h + i < s->h;
-    r.at[i] = zeros;
-    if (inside)
-      r.at[i] = (const float *)s->data + (image * s->h + h + i) * s->w * s->pixel + c;
-    r.step[i] = inside ? s->pixel : 0;
-    if (inside && channels < AMP_BLOCK) {
-      float *copy = p->copy + i * s->w * AMP_BLOCK;
+    const int64_t from = (image * s->h + h + i) * s->w * s->pixel + c;
+    float *copy = p->copy + i * s->w * AMP_BLOCK;
+    r.at[i] = inside ? copy : zeros;
+    r.step[i] = inside ? AMP_BLOCK : 0;
+    if (!inside)
+      continue;
+    if (channels < AMP_BLOCK) {
       amp_zero(copy, s->w * AMP_BLOCK);
-      amp_copy_few(s, copy, r.at[i] - (const float *)s->data, s->w, s->pixel, (int)channels);
-      r.at[i] = copy;
-      r.step[i] = AMP_BLOCK;
+      amp_copy_few(s, copy, from, s->w, s->pixel, (int)channels);
+    } else if (s->dtype == AMPRT_F32) {
+      r.at[i] = (const float *)s->data + from;
+      r.step[i] = s->pixel;
+    } else if (s->dtype == AMPRT_F16) {
+      amp_copy_blocks(AMPRT_F16, s, copy, from, s->w, s->pixel);
+    } else {
+      amp_copy_blocks(AMPRT_BF16, s, copy, from, s->w, s->pixel);
     }
   }
   return r;
@@ -240,13 +246,16 @@ AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const fl
   const int64_t ins = amp_wino_grad_ins(a), step = amp_wino_step(AMP_BLOCK * ins);
   const int64_t c = group * AMP_GRAD_GROUP, n = amp_least(a->c - c, AMP_GRAD_GROUP);
   const int outs = amp_in_block(a->k, block);
-  float *to = (float *)amp_at(run, &a->out) + block * AMP_BLOCK * AMP_WINO_TAPS * a->c + c;
-  float few[AMP_WINO_TAPS][AMP_WIDE];
+  const int64_t first = block * AMP_BLOCK * AMP_WINO_TAPS * a->c + c;
+  const int dtype = a->out.dtype;
+  void *out = amp_at(run, &a->out);
+  float other[AMP_WINO_TAPS][AMP_WIDE]; /* what is no whole vector of floats */
   AmpV wild = amp_v_all(0);
-  for (int k = 0; k < outs; k++, sums += ins, to += AMP_WINO_TAPS * a->c)
+  for (int k = 0; k < outs; k++, sums += ins)
     for (int64_t e = 0; e < n; e += AMP_WIDE) {
-      const int whole = n - e >= AMP_WIDE;
-      float *at = whole ? to + e : few[0];
+      const int64_t to = first + k * AMP_WINO_TAPS * a->c + e;
+      const int whole = n - e >= AMP_WIDE && dtype == AMPRT_F32;
+      float *at = whole ? (float *)out + to : other[0];
       AmpV products[AMP_WINO], taps[3][3];
       AMP_UNROLL(16)
       for (int i = 0; i < AMP_WINO; i++)
@@ -258,7 +267,7 @@ AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const fl
         wild = amp_v_fma(taps[t / 3][t % 3], amp_v_all(0), wild);
       }
       for (int t = 0; t < AMP_WINO_TAPS && !whole; t++)
-        __builtin_memcpy(to + t * a->c + e, few[t], (size_t)(n - e) * sizeof *to);
+        amp_write(dtype, out, to + t * a->c, (int)amp_least(n - e, AMP_WIDE), other[t]);
     }
   return amp_v_any(wild != 0);
 }
@@ -309,10 +318,11 @@ AMP_FN void amp_wino_grad_look_ahead(const AmprtRun *run, AmpWinoGradPart *p, in
   __builtin_memset(p->fetch.of, 0, sizeof p->fetch.of);
   if (t + 1 == p->last && a->wino_slots == 1) {
     const int64_t at = p->block * AMP_BLOCK * AMP_WINO_TAPS * a->c + p->group * AMP_GRAD_GROUP;
+    const int64_t size = amp_size(a->out.dtype);
     p->fetch.of[2] = amp_grad_lines_begin((AmpGradLines){
-        .at = (const char *)((const float *)amp_at(run, &a->out) + at),
-        .n = {(p->x_source.c + AMP_BLOCK - 1) / AMP_BLOCK, p->dy_source.c * AMP_WINO_TAPS, 1, 1},
-        .step = {64, a->c * 4, 0, 0}});
+        .at = (const char *)amp_at(run, &a->out) + at * size,
+        .n = {amp_pieces(p->x_source.c * size, 64), p->dy_source.c * AMP_WINO_TAPS, 1, 1},
+        .step = {64, a->c * size, 0, 0}});
   }
   if (!next)
     return;
@@ -363,7 +373,8 @@ AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
   const int64_t blocks = amp_blocks(a->k), want = run->threads->count();
   int wild = 0;
   AmpWinoGradLoop loop = {.a = a, .groups = amp_pieces(a->c, AMP_GRAD_GROUP), .wild = &wild};
-  if (a->wino_rows) {
+  const int winograd = a->wino_rows && !amp_grad_pairs(a);
+  if (winograd) {
     int64_t each = a->wino_blocks;
     while (each > 1 && a->wino_slots * amp_pieces(blocks, each) * loop.groups < want)
       each = amp_pieces(each, 2);
@@ -372,7 +383,7 @@ AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
     if (a->wino_slots > 1)
       amp_parallel(run, blocks * loop.groups, amp_wino_grad_add_slots, &loop);
   }
-  if (!a->wino_rows || wild)
+  if (!winograd || wild)
     amp_grad_direct_all(run, a);
 }
 

@@ -121,14 +121,15 @@ typedef struct AmpWinoRun {
   float *y;
   int64_t block, channels;
   int goes_on;       /* y has the sums over earlier channels */
-  const float *next; /* a line to fetch for each channel and register tile, */
-  int64_t next_step; /* so far from the one before */
+  const char *next;  /* a line to fetch for each channel and register tile, */
+  int64_t next_step; /* so many bytes from the one before */
 } AmpWinoRun;
 
 /* `n` times `tiles` tiles and `vectors` vectors of channels of the result. Each sum is in the order
  * of the channels that are read. */
 AMP_INLINE void amp_wino_products(AmpWinoRun *r, int64_t n, const int tiles, const int vectors) {
-  const float *first = r->x, *next = r->next;
+  const float *first = r->x;
+  const char *next = r->next;
   const int64_t next_step = r->next_step;
   float *y = r->y;
   for (; n > 0; n--) {

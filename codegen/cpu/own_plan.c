@@ -127,13 +127,13 @@ static int64_t few_bytes(const AmpConvGrad *a) {
 enum { NEAR = 64, NEAR_UNITS = 512 };
 
 /* Vectors of channels of x lie in the result as in the sums. But with few channels on one side,
- * vectors of the others make fewer loads; and a single group stays in the first-level cache. */
+ * vectors of the others make fewer loads; and the larger side as units needs no copy. */
 static bool x_makes_vectors(const AmpConvGrad *a) {
   if (a->few)
     return false;
   if (a->c < AMP_GRAD_GROUP || a->k < AMP_GRAD_GROUP)
     return a->c >= a->k;
-  return a->k > AMP_GRAD_GROUP || a->c <= a->k;
+  return a->c <= a->k || a->c > NEAR_UNITS;
 }
 
 static void finish_grad(OwnPlan *plan, bool low) {

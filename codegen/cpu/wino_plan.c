@@ -23,6 +23,12 @@ bool wino_takes(const AmpConv *a, Winograd winograd) {
   return can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster));
 }
 
+/* Floats of the transformed filter: most for the narrowest vectors, with 8 channels in a group. */
+static int64_t filter_floats(const AmpConv *a) {
+  const int64_t outs = 8, groups = amp_ceil(a->k, AMP_GROUP) / outs;
+  return groups * AMP_WINO * amp_wino_step(amp_ceil(a->c, AMP_BLOCK) * outs);
+}
+
 /* A block has so many tiles that what their products read of the filter does not count, while they
  * and the products of a group stay in the second-level cache. A piece is some blocks, whose results
  * a loop behind finds there. */
@@ -49,8 +55,7 @@ int64_t wino_plan(AmpConv *a, bool has_tiles) {
     a->images = amp_least(a->images, a->n);
   }
   a->packed = 0;
-  a->lane =
-      amp_most(a->lane, amp_ceil(amp_ceil(a->k, AMP_GROUP) * channels * AMP_WINO * F32, ALIGN));
+  a->lane = amp_most(a->lane, amp_ceil(filter_floats(a) * F32, ALIGN));
   a->lane_bytes = amp_most(a->lane_bytes, amp_wino_lane(a).bytes);
   return a->lane + AMP_TEAM * a->lane_bytes;
 }

@@ -42,40 +42,87 @@ AMP_INLINE int64_t amp_filter_at(const AmpConv *a, int64_t group, int64_t block)
   return (group * amp_blocks(amp_elements(a)) + block) * amp_filter_taps(a) * AMP_BLOCK * AMP_OUTS;
 }
 
-typedef float AmpF4 __attribute__((vector_size(16)));
+enum { AMP_LINE = 64 }; /* bytes of a cache line */
 
-/* to[j * to_step + i] = from[i * from_step + j] for i, j below 4 */
-AMP_INLINE void amp_turn4(float *to, int64_t to_step, const AmpElement *from, int64_t from_step) {
-  AmpF4 a, b, c, d;
-  __builtin_memcpy(&a, from, sizeof a);
-  __builtin_memcpy(&b, from + from_step, sizeof b);
-  __builtin_memcpy(&c, from + 2 * from_step, sizeof c);
-  __builtin_memcpy(&d, from + 3 * from_step, sizeof d);
-  const AmpF4 p = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-  const AmpF4 q = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-  const AmpF4 r = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-  const AmpF4 s = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  a = __builtin_shufflevector(p, q, 0, 1, 4, 5);
-  b = __builtin_shufflevector(p, q, 2, 3, 6, 7);
-  c = __builtin_shufflevector(r, s, 0, 1, 4, 5);
-  d = __builtin_shufflevector(r, s, 2, 3, 6, 7);
-  __builtin_memcpy(to, &a, sizeof a);
-  __builtin_memcpy(to + to_step, &b, sizeof b);
-  __builtin_memcpy(to + 2 * to_step, &c, sizeof c);
-  __builtin_memcpy(to + 3 * to_step, &d, sizeof d);
+/* Fetches n bytes of each row. */
+AMP_INLINE void amp_fetch_rows(const void *from, int64_t step, int rows, int64_t n) {
+  for (int i = 0; i < rows; i++)
+    for (int64_t at = 0; at < n; at += AMP_LINE)
+      __builtin_prefetch((const char *)from + i * step + at);
 }
 
-/* The same for any i below `rows` and j below `cols`. */
+typedef float AmpF4 __attribute__((vector_size(16)));
+
+AMP_INLINE AmpF4 amp_load4(const AmpElement *from) {
+  AmpF4 v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+#if defined __AVX__ || defined __ARM_FEATURE_SVE_BITS && __ARM_FEATURE_SVE_BITS >= 256
+typedef float AmpF8 __attribute__((vector_size(32)));
+AMP_INLINE AmpF8 amp_load4_twice(const AmpElement *from, const AmpElement *other) {
+  return __builtin_shufflevector(amp_load4(from), amp_load4(other), 0, 1, 2, 3, 4, 5, 6, 7);
+}
+#endif
+
+/* amp_fours: four elements of every fourth row, of as many rows as a vector has elements.
+ * AMP_IN_FOURS: the same shuffle in each four of v and w; index x is of v if it is below 4. */
+#define AMP_OF(four, x) ((x) < 4 ? (x) + (four) : (x)-4 + AMP_WIDE + (four))
+#define AMP_OF_ALL(four, a, b, c, d)                                                               \
+  AMP_OF(four, a), AMP_OF(four, b), AMP_OF(four, c), AMP_OF(four, d)
+#if defined __AVX512F__
+#define AMP_IN_FOURS(v, w, ...)                                                                    \
+  __builtin_shufflevector(v, w, AMP_OF_ALL(0, __VA_ARGS__), AMP_OF_ALL(4, __VA_ARGS__),            \
+                          AMP_OF_ALL(8, __VA_ARGS__), AMP_OF_ALL(12, __VA_ARGS__))
+AMP_INLINE AmpV amp_fours(const AmpElement *from, int64_t step) {
+  const AmpF8 a = amp_load4_twice(from, from + 4 * step);
+  const AmpF8 b = amp_load4_twice(from + 8 * step, from + 12 * step);
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+#elif defined __AVX__ || defined __ARM_FEATURE_SVE_BITS && __ARM_FEATURE_SVE_BITS >= 256
+#define AMP_IN_FOURS(v, w, ...)                                                                    \
+  __builtin_shufflevector(v, w, AMP_OF_ALL(0, __VA_ARGS__), AMP_OF_ALL(4, __VA_ARGS__))
+AMP_INLINE AmpV amp_fours(const AmpElement *from, int64_t step) {
+  return amp_load4_twice(from, from + 4 * step);
+}
+#else
+#define AMP_IN_FOURS(v, w, ...) __builtin_shufflevector(v, w, AMP_OF_ALL(0, __VA_ARGS__))
+AMP_INLINE AmpV amp_fours(const AmpElement *from, int64_t step) {
+  (void)step;
+  return amp_load4(from);
+}
+#endif
+
+/* to[j * to_step + i] = from[i * from_step + j] for i below AMP_WIDE and j below 4 */
+AMP_INLINE void amp_turn_vectors(float *to, int64_t to_step, const AmpElement *from,
+                                 int64_t from_step) {
+  const AmpV a = amp_fours(from, from_step);
+  const AmpV b = amp_fours(from + from_step, from_step);
+  const AmpV c = amp_fours(from + 2 * from_step, from_step);
+  const AmpV d = amp_fours(from + 3 * from_step, from_step);
+  const AmpV p = AMP_IN_FOURS(a, b, 0, 4, 1, 5), q = AMP_IN_FOURS(c, d, 0, 4, 1, 5);
+  const AmpV r = AMP_IN_FOURS(a, b, 2, 6, 3, 7), s = AMP_IN_FOURS(c, d, 2, 6, 3, 7);
+  amp_v_store(to, AMP_IN_FOURS(p, q, 0, 1, 4, 5));
+  amp_v_store(to + to_step, AMP_IN_FOURS(p, q, 2, 3, 6, 7));
+  amp_v_store(to + 2 * to_step, AMP_IN_FOURS(r, s, 0, 1, 4, 5));
+  amp_v_store(to + 3 * to_step, AMP_IN_FOURS(r, s, 2, 3, 6, 7));
+}
+
+/* The same for any i below `rows` and j below `cols`. The last vectors of a side that they do not
+ * divide overlap those before. */
 AMP_FN void amp_turn(float *restrict to, int64_t to_step, const AmpElement *restrict from,
                      int64_t from_step, int rows, int cols) {
-  for (int i = 0; i < rows; i += 4)
-    for (int j = 0; j < cols; j += 4)
-      if (i + 4 <= rows && j + 4 <= cols)
-        amp_turn4(to + j * to_step + i, to_step, from + i * from_step + j, from_step);
-      else
-        for (int k = i; k < i + 4 && k < rows; k++)
-          for (int l = j; l < j + 4 && l < cols; l++)
-            to[l * to_step + k] = from[k * from_step + l];
+  if (rows >= AMP_WIDE && cols >= 4) {
+    for (int r = 0; r < rows; r += AMP_WIDE)
+      for (int c = 0; c < cols; c += 4) {
+        const int64_t i = amp_least(r, rows - AMP_WIDE), j = amp_least(c, cols - 4);
+        amp_turn_vectors(to + j * to_step + i, to_step, from + i * from_step + j, from_step);
+      }
+    return;
+  }
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < cols; j++)
+      to[j * to_step + i] = from[i * from_step + j];
 }
 
 /* Is any of n floats, a multiple of AMP_OUTS, Inf or NaN? */
@@ -105,6 +152,8 @@ AMP_FN void amp_pack_turned(const AmpConv *a, const void *filter, float *to, int
   float buf[AMP_OUTS][AMP_BLOCK];
   const AmpElement *from = (const AmpElement *)filter + at;
   int64_t step = a->filter_out;
+  const int64_t size = amp_size(a->filter.dtype);
+  amp_fetch_rows((const char *)filter + at * size + AMP_LINE, step * size, m, AMP_LINE);
   if (amp_in_pairs(a) && a->c % 2 == 0) {
     from = (const AmpElement *)filter + at / 2;
     step /= 2;
@@ -148,20 +197,25 @@ AMP_FN void amp_pack_pairs(float *to, const uint16_t *from, const uint16_t *othe
 /* Packs one tap of one block for all groups, where channels of the result lie side by side. */
 AMP_FN void amp_pack_rows(const AmpConv *a, const void *filter, float *packed, int64_t block,
                           int64_t tap, int n) {
-  float buf[AMP_OUTS];
-  for (int i = 0; i < n; i++) {
-    const int64_t channel = (block * AMP_BLOCK + i) * amp_element(a);
-    const int64_t at = tap * a->filter_tap + channel * a->filter_in;
-    for (int64_t k = 0; k < a->k; k += AMP_OUTS) {
-      float *to = packed + amp_filter_at(a, k / AMP_OUTS, block) +
-                  (amp_packed_tap(a, tap) * n + i) * AMP_OUTS;
-      const int m = amp_in_group(a->k, k / AMP_OUTS);
+  enum { AHEAD = 2 }; /* groups */
+  const int64_t size = amp_size(a->filter.dtype), first = block * AMP_BLOCK * amp_element(a);
+  const int rows = (int)amp_least(a->c - first, n * amp_element(a));
+  for (int64_t k = 0; k < a->k; k += AMP_OUTS) {
+    const int64_t at = tap * a->filter_tap + first * a->filter_in + k;
+    const int m = amp_in_group(a->k, k / AMP_OUTS);
+    float buf[AMP_OUTS];
+    float *to =
+        packed + amp_filter_at(a, k / AMP_OUTS, block) + amp_packed_tap(a, tap) * n * AMP_OUTS;
+    for (int i = 0; i < n; i++, to += AMP_OUTS) {
+      const int64_t row = at + i * amp_element(a) * a->filter_in;
+      amp_fetch_rows((const char *)filter + (row + AHEAD * AMP_OUTS) * size, a->filter_in * size,
+                     amp_element(a), AMP_OUTS * size);
       if (amp_in_pairs(a)) {
-        const uint16_t *first = (const uint16_t *)filter + at + k;
-        amp_pack_pairs(to, first, channel + 1 < a->c ? first + a->filter_in : NULL, m);
+        const uint16_t *pair = (const uint16_t *)filter + row;
+        amp_pack_pairs(to, pair, 2 * i + 1 < rows ? pair + a->filter_in : NULL, m);
         continue;
       }
-      const float *from = amp_read(a->filter.dtype, filter, at + k, m, buf);
+      const float *from = amp_read(a->filter.dtype, filter, row, m, buf);
       if (m == AMP_OUTS) { /* a size that the compiler knows */
         __builtin_memcpy(to, from, AMP_OUTS * sizeof *to);
         continue;

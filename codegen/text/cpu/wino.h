@@ -36,16 +36,18 @@ AMP_INLINE int amp_wino_vectors(int m) {
 /* Packs one group and block of the filter as conv_filter.h has it. */
 AMP_FN void amp_wino_pack(const AmpConv *a, const void *filter, float *to, int64_t group,
                           int64_t block, int outs) {
-  const int64_t k = group * AMP_OUTS;
+  const int64_t k = group * AMP_OUTS, size = amp_size(a->filter.dtype);
   const int m = amp_in_group(a->k, group), n = amp_in_block(a->c, block);
   const int dtype = a->filter.dtype;
   float buf[AMP_OUTS], rows[AMP_OUTS * AMP_BLOCK];
   for (int64_t t = 0; t < AMP_WINO_TAPS; t++) {
     const int64_t from = k * a->filter_out + t * a->filter_tap + block * AMP_BLOCK * a->filter_in;
+    const char *bytes = (const char *)filter + from * size;
     float *tap = to + amp_packed_tap(a, t) * n * outs;
     if (m < outs)
       amp_zero(tap, n * outs);
     if (a->filter_out == 1) {
+      amp_fetch_rows(bytes + AMP_OUTS * size, a->filter_in * size, n, AMP_OUTS * size);
       for (int i = 0; i < n; i++) {
         const float *row = amp_read(dtype, filter, from + i * a->filter_in, m, buf);
         if (m == AMP_OUTS) /* a size that the compiler knows */
@@ -53,7 +55,10 @@ AMP_FN void amp_wino_pack(const AmpConv *a, const void *filter, float *to, int64
         else
           __builtin_memcpy(tap + i * outs, row, (size_t)m * sizeof *to);
       }
-    } else if (dtype == AMPRT_F32) {
+      continue;
+    }
+    amp_fetch_rows(bytes + AMP_BLOCK * size, a->filter_out * size, m, AMP_BLOCK * size);
+    if (dtype == AMPRT_F32) {
       amp_turn(tap, outs, (const float *)filter + from, a->filter_out, m, n);
     } else {
       for (int i = 0; i < m; i++)
@@ -64,7 +69,7 @@ AMP_FN void amp_wino_pack(const AmpConv *a, const void *filter, float *to, int64
 }
 
 AMP_INLINE int64_t amp_wino_filter_step(const AmpConv *a, int outs) {
-  return amp_blocks(a->c) * AMP_BLOCK * outs;
+  return amp_wino_step(amp_blocks(a->c) * AMP_BLOCK * outs);
 }
 AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int64_t group) {
   return (float *)(void *)(run->arena + a->packed) +
@@ -72,10 +77,12 @@ AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int6
 }
 
 /* Transforms one group and block of the filter: for each product and channel that is read, one
- * vector over the group. */
+ * vector over the group. The chunk that follows reads what lies beside what this one reads. */
 AMP_FN void amp_wino_filter_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpConv *a = (const AmpConv *)args;
-  const int64_t blocks = amp_blocks(a->c), group = chunk / blocks, block = chunk % blocks;
+  const int64_t blocks = amp_blocks(a->c), groups = amp_pieces(a->k, AMP_OUTS);
+  const int64_t group = a->filter_out == 1 ? chunk % groups : chunk / blocks;
+  const int64_t block = a->filter_out == 1 ? chunk / groups : chunk % blocks;
   const int outs = amp_wino_vectors(amp_in_group(a->k, group)) * AMP_WIDE;
   const int64_t n = amp_in_block(a->c, block) * outs;
   float taps[AMP_WINO_TAPS * AMP_BLOCK * AMP_OUTS];

@@ -167,6 +167,20 @@ static const LoopStyle style = {
     .stats_places = 2,
     .counts = true};
 
+/* Runs the loop: by itself, or behind a convolution, which fetches what it reads element by
+ * element. */
+static const char *run_text(const LoopPlan *plan) {
+  enum { BITS = 63 };
+  uint64_t each = 0;
+  for (int i = 0; i < plan->n_inputs && i < BITS; i++)
+    if (plan->input[i].form == LOAD_EACH && plan->input[i].part != PART_TAIL)
+      each |= (uint64_t)1 << i;
+  if (!plan->made)
+    return "amp_loop(run, &a->grid, @_on, a);";
+  return arena_printf(plan->arena, "amp_conv_with(run, a->conv, &a->grid, @_on, a, a->x, %#llx);",
+                      (unsigned long long)each);
+}
+
 const char *loop_text(LoopPlan *plan) {
   LoopPieces body = {.plan = plan, .style = &style, .spelling = spelling, .vector = 1}, tail = body;
   loop_pieces(&body, true, false);
@@ -177,8 +191,6 @@ const char *loop_text(LoopPlan *plan) {
                   holes_and(loop_holes(&body, NULL), {"NSUMS", hole_count(plan->n_sums)},
                             {"TAILNUMBERS", tail.numbers ? "f" : ""},
                             {"TAILPOINTERS", text_get(&tail.pointers)},
-                            {"TAIL", text_get(&tail.tail)},
-                            {"RUN", plan->made ? "amp_conv_with(run, a->conv, &a->grid, @_on, a);"
-                                               : "amp_loop(run, &a->grid, @_on, a);"}));
+                            {"TAIL", text_get(&tail.tail)}, {"RUN", run_text(plan)}));
   return text_get(&out);
 }

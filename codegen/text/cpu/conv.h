@@ -6,6 +6,41 @@
 
 #include "codegen/text/cpu/conv_amx.h"
 
+/* What the loop behind reads of other tensors, which the register tiles fetch: tensors, as if the
+ * tile's elements lay first in them. Of AMP_FETCH_TURNS register tiles so many fetch `each` bytes
+ * at `now` of the last tensor that is not there yet. */
+enum { AMP_FETCHES = 8, AMP_FETCH_TURNS = 64 };
+typedef struct AmpFetch {
+  const char *at[AMP_FETCHES];
+  int n, left;
+  int64_t bytes, each, now; /* of a tensor */
+  int64_t turns, turn;
+} AmpFetch;
+
+/* Shares it out to so many register tiles, which read `other` bytes that are to be fetched too. */
+AMP_INLINE void amp_fetch_share(AmpFetch *f, int64_t tiles, int64_t other) {
+  const int64_t all = f->n * f->bytes;
+  f->left = f->n;
+  f->turns = all ? amp_pieces(all * AMP_FETCH_TURNS, all + other) : 0;
+  f->each = amp_pieces(all * AMP_FETCH_TURNS, tiles * f->turns + 1);
+}
+
+/* Gives a register tile, which reads so many elements, its share. Has it one? */
+AMP_INLINE int amp_fetch_next(AmpFetch *f, int64_t elements, AmpConvTile *tile) {
+  enum { LINE = 64 };
+  if (!f->left || (f->turn += f->turns) < AMP_FETCH_TURNS)
+    return 0;
+  f->turn -= AMP_FETCH_TURNS;
+  tile->next = f->at[f->left - 1] + f->now;
+  tile->next_step = amp_least(amp_pieces(f->each, elements), LINE);
+  f->now += tile->next_step * elements;
+  if (f->now >= f->bytes) {
+    f->now = 0;
+    f->left--;
+  }
+  return 1;
+}
+
 /* One tile of the results of one image: rows x cols from (row, col) on, of the axes high and wide.
  */
 typedef struct AmpConvPart {
@@ -18,6 +53,7 @@ typedef struct AmpConvPart {
   int is_dense;                  /* it lies there without gaps */
   const unsigned char *next;     /* what is to be fetched for the next tile, */
   int64_t next_bytes, next_step; /* so many, and how many with each element that is read */
+  AmpFetch fetch;
   AmpConvTile tile;
   void *out; /* as if all results were stored one behind the other */
 } AmpConvPart;
@@ -96,13 +132,14 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
 }
 
 /* What a register tile of n results, which reads from x on, fetches: what the next one of the tile
- * reads, if that does not lie in a copy. */
+ * reads, if that does not lie in a copy, or what the loop behind reads. */
 AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
   p->tile.next = p->is_dense ? x + n * p->tile.step : x;
   p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;
-  if (p->next_bytes <= 0)
+  const int64_t elements = p->high.taps * p->wide.taps * p->tile.channels;
+  if (amp_fetch_next(&p->fetch, elements, &p->tile) || p->next_bytes <= 0)
     return;
-  const int64_t bytes = p->high.taps * p->wide.taps * p->tile.channels * p->next_step;
+  const int64_t bytes = elements * p->next_step;
   p->tile.next = p->next;
   p->tile.next_step = p->next_step;
   p->next += bytes;
@@ -297,7 +334,9 @@ struct AmpConvLoop {
   int reuse;           /* each thread has one place for the results of its tiles */
   const AmpGrid *grid; /* of the loop behind, */
   AmpLoopFn *behind;   /* or NULL, */
-  const void *args;    /* and its args */
+  const void *args;    /* and its args; */
+  const AmpRef *reads; /* of what it reads, each with its bit in `each` lies */
+  uint64_t each;       /* element by element like the result */
 };
 
 AMP_INLINE AmpConvPart amp_conv_tile_at(const AmpConvLoop *l, int64_t tile) {
@@ -331,6 +370,21 @@ AMP_FN void amp_conv_behind(const AmprtRun *run, const AmpConvLoop *l, int64_t t
   }
 }
 
+/* What the loop behind reads of a tile's results, from `first` on. */
+AMP_FN void amp_conv_look_ahead(const AmprtRun *run, const AmpConvLoop *l, int64_t first,
+                                int64_t count, AmpFetch *f) {
+  enum { RESULTS = 14 }; /* of a register tile */
+  const AmpConv *a = l->a;
+  const int copy = amp_in_pairs(a) ? a->copy_pairs : a->copy;
+  const int64_t results = count / a->k, size = amp_size(a->out.dtype);
+  f->bytes = count * size;
+  for (int i = 0; l->parts == 1 && l->each >> i; i++)
+    if (l->each >> i & 1 && l->reads[i].dtype == a->out.dtype && f->n < AMP_FETCHES)
+      f->at[f->n++] = (const char *)amp_at(run, &l->reads[i]) + first * size;
+  amp_fetch_share(f, results * l->groups / RESULTS,
+                  results * a->c * amp_size(a->in.dtype) * (copy ? 1 : l->groups));
+}
+
 AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpConvLoop *l = (const AmpConvLoop *)args;
   const int64_t tile = chunk / l->parts, part = chunk % l->parts;
@@ -341,6 +395,7 @@ AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk)
   amp_conv_run(l->a, &p, &first, &count);
   if (l->reuse)
     p.out = (unsigned char *)p.out + (run->threads->number() * l->tiles.elements - first) * bytes;
+  amp_conv_look_ahead(run, l, first, count, &p.fetch);
   l->compute(run, l, &p, part * l->groups / l->parts, (part + 1) * l->groups / l->parts);
   amp_amx_leave();
   if (l->behind && l->parts == 1)

@@ -31,7 +31,7 @@ AMP_FN int64_t amp_conv_prepare(const AmprtRun *run, AmpConvLoop *l) {
  * result: on each as soon as it is there, but where tiles are too few for the threads, when all
  * are. */
 AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid,
-                          AmpLoopFn *behind, const void *args) {
+                          AmpLoopFn *behind, const void *args, const AmpRef *reads, uint64_t each) {
   const int64_t threads = run->threads->count();
   AmpConvLoop loop = {.a = a,
                       .cuts = amp_conv_cuts(a),
@@ -40,9 +40,11 @@ AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *
                       .tiles = amp_tiles(a),
                       .grid = grid,
                       .behind = behind,
-                      .args = args};
-  const int64_t each = amp_conv_prepare(run, &loop);
-  loop.parts = amp_least(amp_pieces(each * threads, loop.tiles.all), loop.groups);
+                      .args = args,
+                      .reads = reads,
+                      .each = each};
+  const int64_t least = amp_conv_prepare(run, &loop);
+  loop.parts = amp_least(amp_pieces(least * threads, loop.tiles.all), loop.groups);
   loop.reuse = a->passing && loop.parts == 1 && threads <= loop.tiles.all;
   amp_parallel(run, loop.tiles.all * loop.parts, amp_conv_chunk, &loop);
   if (behind && loop.parts > 1)
@@ -50,7 +52,7 @@ AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *
 }
 
 AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
-  amp_conv_with(run, (const AmpConv *)args, NULL, NULL, NULL);
+  amp_conv_with(run, (const AmpConv *)args, NULL, NULL, NULL, NULL, 0);
 }
 
 #endif

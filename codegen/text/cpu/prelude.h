@@ -242,8 +242,8 @@ AMP_FN void amp_vector(float *buf, const AmpRef *ref, const void *base, const Am
                        const AmpChunk *at) {
   int have = grid->channels < at->width ? grid->channels : at->width;
   amp_copy_some(ref->dtype, base, at->column, have, buf);
-  for (int i = have; i < at->width; i++)
-    buf[i] = buf[i - have];
+  for (int n = have; n < at->width; n *= 2) /* as many again each time */
+    __builtin_memcpy(buf + n, buf, (size_t)(at->width - n < n ? at->width - n : n) * sizeof *buf);
 }
 
 /* ---- broadcasts that are neither a scalar nor a vector over the last axis ---- */

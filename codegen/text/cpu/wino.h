@@ -24,6 +24,7 @@ typedef struct AmpWinoBlock {
   void *out;                      /* as if all results were stored one behind the other */
   int64_t in_step, products_step; /* from product to product */
   const char *next;               /* what the next block reads */
+  const AmpConvPart *part;        /* which it is a block of */
 } AmpWinoBlock;
 
 /* ---- the filter ---- */
@@ -123,17 +124,25 @@ AMP_FN void amp_wino_in(const AmprtRun *run, AmpWinoBlock *p) {
 }
 
 /* Says what the products number i of group g fetch in so many steps: of a large filter what the
- * next products read; else the places of the block's results first, then what the next block reads.
- * Each step is one line, as the CPU drops what is asked for in a burst. */
+ * next products read; else the places of the block's results first, or where a loop behind reads
+ * other tensors, these, then what the next block reads. Each step is one line, as the CPU drops
+ * what is asked for in a burst. */
 AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, int64_t g,
                                int64_t steps) {
   enum { HALF = AMP_WINO / 2, LARGE = 1 << 17 }; /* 8 MB */
   const AmpConv *a = p->a;
+  const AmpFetch *behind = &p->part->fetch;
   const int64_t parts = (p->last - p->first) * HALF, part = (g - p->first) * AMP_WINO + i;
   int64_t bytes;
   if (a->c * a->k >= LARGE) {
     bytes = amp_wino_filter_step(a, AMP_OUTS) * (int64_t)sizeof(float);
     run->next = (const char *)run->w + bytes;
+  } else if (part < parts && behind->n) {
+    const int64_t row = a->wide.out * a->k * amp_size(a->out.dtype);
+    const int64_t before = (p->image - p->part->image) * a->high.out + p->row - p->part->row;
+    const int64_t each = p->images * p->rows * row, at = part * behind->n * each / parts;
+    bytes = behind->n * each / parts;
+    run->next = behind->at[at / each] + before * row + at % each;
   } else if (part < parts) {
     const int64_t row = a->wide.out * a->k * amp_size(a->out.dtype);
     bytes = p->images * p->rows * row / parts;
@@ -319,6 +328,7 @@ AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart
                     .in = (float *)(void *)(lane + in_lane.in),
                     .products = (float *)(void *)(lane + in_lane.products),
                     .out = at->out,
+                    .part = at,
                     .first_row = at->row,
                     .all_rows = row_end - at->row};
   for (b.image = at->image; b.image < image_end; b.image += a->wino_images)

@@ -107,13 +107,26 @@ typedef struct AmpCover {
   int64_t image, h, w;
 } AmpCover;
 
+/* Eight bytes as eight integers. GCC converts a vector of eight bytes one by one. */
+AMP_INLINE void amp_widen8(const uint8_t *from, AmpI8 *to) {
+#if defined __AVX2__ && !defined __clang__
+  typedef char AmpB16 __attribute__((vector_size(16)));
+  typedef long long AmpQ2 __attribute__((vector_size(16)));
+  long long all;
+  __builtin_memcpy(&all, from, sizeof all);
+  *to = (AmpI8)__builtin_ia32_pmovzxbd256((AmpB16)(AmpQ2){all, 0});
+#else
+  typedef uint8_t AmpB8 __attribute__((vector_size(8)));
+  AmpB8 b;
+  __builtin_memcpy(&b, from, sizeof b);
+  *to = __builtin_convertvector(b, AmpI8);
+#endif
+}
+
 /* Eight indices from `at` on, of which n exist; the others fit no tap. */
 AMP_INLINE void amp_read8_index(const AmpPool *a, const void *index, int64_t at, int n, AmpI8 *v) {
-  typedef uint8_t AmpB8 __attribute__((vector_size(8)));
   if (n >= 8 && a->index.dtype == AMPRT_U8) {
-    AmpB8 b;
-    __builtin_memcpy(&b, (const uint8_t *)index + at, sizeof b);
-    *v = __builtin_convertvector(b, AmpI8);
+    amp_widen8((const uint8_t *)index + at, v);
     return;
   }
   int32_t some[8] = {-1, -1, -1, -1, -1, -1, -1, -1};

@@ -61,17 +61,7 @@ AMP_FN void amp_wino_x_row(const AmpWinoRows *r, int64_t column, int64_t n, floa
     for (int64_t t = 0; t < n; t++) {
       amp_wino_x_column(r, column + 2 * t + 2, l, right[0]);
       amp_wino_x_column(r, column + 2 * t + 3, l, right[1]);
-      AMP_UNROLL(4)
-      for (int i = 0; i < 4; i++) {
-        const AmpV b[4] = {left[0][i], left[1][i], right[0][i], right[1][i]};
-        AmpV v[4];
-        amp_wino_b(b, v);
-        AMP_UNROLL(4)
-        for (int j = 0; j < 4; j++)
-          amp_v_store(to + (4 * i + j) * step + t * tile + l, v[j]);
-        left[0][i] = right[0][i];
-        left[1][i] = right[1][i];
-      }
+      amp_wino_b_rows(left, right, to + t * tile + l, step);
     }
   }
 }

@@ -29,6 +29,22 @@ AMP_INLINE void amp_wino_column(const float *x, int64_t row, AmpV to[4]) {
   amp_wino_b(d, to);
 }
 
+/* Ends the transform of a tile whose columns are transformed, the left two and the right two, of
+ * which the right ones are the left ones of the next tile. */
+AMP_INLINE void amp_wino_b_rows(AmpV left[2][4], const AmpV right[2][4], float *to, int64_t step) {
+  AMP_UNROLL(4)
+  for (int i = 0; i < 4; i++) {
+    const AmpV b[4] = {left[0][i], left[1][i], right[0][i], right[1][i]};
+    AmpV v[4];
+    amp_wino_b(b, v);
+    AMP_UNROLL(4)
+    for (int j = 0; j < 4; j++)
+      amp_v_store(to + (4 * i + j) * step, v[j]);
+    left[0][i] = right[0][i];
+    left[1][i] = right[1][i];
+  }
+}
+
 /* A row of n neighbouring tiles of one block of channels. The image's pixels are AMP_BLOCK floats
  * apart and its rows `row`; the transformed elements of a tile are `step` apart. */
 AMP_FN void amp_wino_row(const float *x, int64_t row, int64_t n, float *to, int64_t step) {
@@ -41,17 +57,7 @@ AMP_FN void amp_wino_row(const float *x, int64_t row, int64_t n, float *to, int6
       from += 2 * AMP_BLOCK;
       amp_wino_column(from, row, right[0]);
       amp_wino_column(from + AMP_BLOCK, row, right[1]);
-      AMP_UNROLL(4)
-      for (int i = 0; i < 4; i++) {
-        const AmpV b[4] = {left[0][i], left[1][i], right[0][i], right[1][i]};
-        AmpV v[4];
-        amp_wino_b(b, v);
-        AMP_UNROLL(4)
-        for (int j = 0; j < 4; j++)
-          amp_v_store(to + (4 * i + j) * step + t * AMP_BLOCK + l, v[j]);
-        left[0][i] = right[0][i];
-        left[1][i] = right[1][i];
-      }
+      amp_wino_b_rows(left, right, to + t * AMP_BLOCK + l, step);
     }
   }
 }

@@ -185,8 +185,8 @@ AMP_FN void amp_wino_multiply(const AmpWinoBlock *p, const float *w, int64_t g, 
 
 /* Stores m channels of one tile's results from element `to` on, rows x cols of them, as 16-bit
  * floats. */
-AMP_FN void amp_wino_round(const AmpV y[2][2], const AmpRef *ref, void *out, int64_t to,
-                           int64_t row, int64_t col, int64_t rows, int64_t cols, int m) {
+AMP_FN void amp_wino_round(AmpV y[2][2], const AmpRef *ref, void *out, int64_t to, int64_t row,
+                           int64_t col, int64_t rows, int64_t cols, int m) {
   float buf[AMP_WIDE];
   for (int i = 0; i < 2 && i < rows; i++)
     for (int j = 0; j < 2 && j < cols; j++) {

@@ -31,7 +31,7 @@ AMP_INLINE void amp_wino_column(const float *x, int64_t row, AmpV to[4]) {
 
 /* Ends the transform of a tile whose columns are transformed, the left two and the right two, of
  * which the right ones are the left ones of the next tile. */
-AMP_INLINE void amp_wino_b_rows(AmpV left[2][4], const AmpV right[2][4], float *to, int64_t step) {
+AMP_INLINE void amp_wino_b_rows(AmpV left[2][4], AmpV right[2][4], float *to, int64_t step) {
   AMP_UNROLL(4)
   for (int i = 0; i < 4; i++) {
     const AmpV b[4] = {left[0][i], left[1][i], right[0][i], right[1][i]};

@@ -23,6 +23,7 @@
 
 unsigned char *amp_more_lanes; /* no more than AMP_TEAM threads */
 int64_t amp_more_lanes_each;
+int amp_amx;
 
 typedef struct Layer {
   int64_t c, k, h, r, stride; /* h: height and width of x */
@@ -284,6 +285,7 @@ int main(int argc, char **argv) {
   char error[200];
   omp_set_num_threads(threads);
   CHECK(amprt_threads.open(threads, error, sizeof error) == 0, "%s", error);
+  amp_amx = amprt_amx();
   double total[FORMS] = {0};
   printf("| layer | | own GFLOP/s | oneDNN GFLOP/s | ratio | direct GFLOP/s | ratio |\n"
          "|---|---|---|---|---|---|---|\n");

@@ -121,7 +121,7 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
   const AmpConv *a = p->a;
   const AmpAxis *high = &p->high_span, *wide = &p->wide_span;
   const int64_t rows = amp_least(a->rows, high->outs - p->row);
-  const int64_t line = s->w * s->pixel * (s->dtype == AMPRT_F32 ? 4 : 2);
+  const int64_t line = s->w * s->pixel * amp_size(s->dtype);
   const int64_t tiles = groups * amp_pieces(rows * wide->outs, LARGEST);
   if (a->cols < wide->outs || p->tile.channels < FEWEST)
     return;

@@ -188,8 +188,7 @@ typedef struct AmpConvGrad {
 
 /* Floats of a row of the sums of a channel of dy: the channels of x of a group. */
 static inline int64_t amp_wino_grad_ins(const AmpConvGrad *a) {
-  const int64_t ins = amp_ceil(a->c, AMP_BLOCK);
-  return ins < AMP_GRAD_GROUP ? ins : AMP_GRAD_GROUP;
+  return amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_GRAD_GROUP);
 }
 /* The sums of a block of channels of dy and a group of channels of x. */
 static inline int64_t amp_wino_grad_each(const AmpConvGrad *a) {

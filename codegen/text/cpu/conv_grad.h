@@ -373,7 +373,7 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
     const int64_t at = k.first * taps * a->c + c.first;
     p->fetch.of[2] =
         amp_grad_lines_begin((AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
-                                            .n = {(c.n * size + 63) / 64, k.n * taps, 1, 1},
+                                            .n = {amp_pieces(c.n * size, 64), k.n * taps, 1, 1},
                                             .step = {64, a->c * size, 0, 0}});
   }
   if (t + 1 == last && !then)

@@ -6,7 +6,7 @@ import json, os, pathlib, re, resource, shutil, subprocess, sys, tempfile
 
 ampcc, resources, case = [os.path.abspath(a) for a in sys.argv[1:3]] + sys.argv[3:]
 ALLOWED = {"libc.so.6", "libm.so.6", "libgomp.so.1", "libdnnl.so.2", "libdnnl.so.3", "libz.so.1"}
-HOSTILE = ['*/ #include "x.h" /*', '"); system("id"); ("', "??/\\\\", "a\\x0ab", "%s%n", "\\xc3\\xbf{}",
+HOSTILE = ['*/ #include "planted.h" /*', '"); system("id"); ("', "??/\\\\", "a\\x0ab", "%s%n", "\\xc3\\xbf{}",
            "// -----", "it's"]
 
 MLP = """recipe {name="%(model)s", batch_size=4}
@@ -93,7 +93,7 @@ def hostile(folder):
         c = c_text(path, folder).read_text(encoding="latin-1")
         bare = re.sub(r'"(\\.|[^"\\\n])*"', '""', c)
         inner = re.sub(r"[^A-Za-z#]+", "", text)
-        if "system(" in bare or "x.h" in bare or "??/" in c or (len(inner) > 3 and inner in bare):
+        if "system(" in bare or "planted.h" in bare or "??/" in c or (len(inner) > 3 and inner in bare):
             sys.exit(f"{text!r} left its string literal")
         run("gcc", "-std=gnu11", "-trigraphs", "-Wall", "-Werror", "-O0", "-fopenmp-simd", "-march=x86-64-v3",
             "-fsyntax-only", "-I", resources, folder / "program.c")

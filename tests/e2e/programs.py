@@ -4,7 +4,7 @@
   zoo MODEL...    each model takes three steps with finite losses in fp32, bf16 and fp16 ("all": every model of the zoo)
   repeat          two runs of a program, with one thread and with two, end with the same checkpoint, to the bit
   own             with our own kernels cifar_resnet8 needs no oneDNN, and trains as with oneDNN
-  same DTYPE      with our own kernels cifar_resnet20 ends 50 steps with the same checkpoint, to the bit, for 1, 2, 3 and 5
+  same DTYPE      with our own kernels cifar_resnet8 ends 50 steps with the same checkpoint, to the bit, for 1, 2, 3 and 5
                   threads and, but in bf16, for AVX2 and AVX-512; made twice it is the same executable
   memory          a program that computes values again to save memory ends with the same checkpoint, to the bit
   resume          a run that is stopped half way and resumed ends with the same checkpoint as one in one go
@@ -93,7 +93,7 @@ def own():
 
 def same(dtype):
     """bf16 has no second level: products in pairs, which CPUs with AVX512_BF16 make, are rounded otherwise."""
-    model, flags = "cifar_resnet20", ["--batch-size=12", "--dtype=" + dtype]
+    model, flags = "cifar_resnet8", ["--batch-size=12", "--dtype=" + dtype]
     steps = ["--max-train-steps=50", "--log-every=1", "--learning-rate=1e-2"]
     program = build(model, *flags)
     executable = content(program)

@@ -22,6 +22,22 @@ typedef struct AmpAmxShape {
   uint8_t rows[16];
 } AmpAmxShape;
 
+/* Registers for products of matrices: a has m rows of k pairs of bf16, b has k rows of 16 pairs,
+ * and the sums have m rows of 16 floats. */
+#define AMP_AMX_MATRICES(m, k)                                                                     \
+  {                                                                                                \
+    .palette = 1, .row_bytes = {64, 64, 64, 64, 4 * (k), 4 * (k), 64, 64}, .rows = {               \
+      m,                                                                                           \
+      m,                                                                                           \
+      m,                                                                                           \
+      m,                                                                                           \
+      m,                                                                                           \
+      m,                                                                                           \
+      k,                                                                                           \
+      k                                                                                            \
+    }                                                                                              \
+  }
+
 #define AMP_AMX_FN AMP_FN __attribute__((target("amx-tile,amx-bf16")))
 
 #ifndef AMP_AMX_IN_C
@@ -84,6 +100,15 @@ AMP_FN void amp_amx_dot(int s, int a, int b) {
 #define AMP_AMX_SHAPE(shape_)       (amp_amx_in_c.shape = *(shape_))
 #define AMP_AMX_END()               __builtin_memset(&amp_amx_in_c.shape, 0, sizeof(AmpAmxShape))
 #endif
+
+/* Sets all sums to 0. */
+#define AMP_AMX_CLEAR()                                                                            \
+  do {                                                                                             \
+    AMP_AMX_ZERO(0);                                                                               \
+    AMP_AMX_ZERO(1);                                                                               \
+    AMP_AMX_ZERO(2);                                                                               \
+    AMP_AMX_ZERO(3);                                                                               \
+  } while (0)
 
 /* The shape that this thread has set, as setting one takes as long as many products. */
 static _Thread_local const AmpAmxShape *amp_amx_shape;

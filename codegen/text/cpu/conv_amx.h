@@ -9,21 +9,6 @@
 
 #ifdef __AVX512BF16__
 
-/* Half of a tile's results are the rows of one operand, the others of another. */
-#define AMP_AMX_HALF(n)                                                                            \
-  {                                                                                                \
-    .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {                         \
-      n,                                                                                           \
-      n,                                                                                           \
-      n,                                                                                           \
-      n,                                                                                           \
-      n,                                                                                           \
-      n,                                                                                           \
-      AMP_AMX_ROWS,                                                                                \
-      AMP_AMX_ROWS                                                                                 \
-    }                                                                                              \
-  }
-
 /* What a tile of the last elements of a block reads, with zeros behind them. */
 typedef struct AmpAmxRest {
   float x[2][AMP_AMX_ROWS][AMP_BLOCK], w[AMP_BLOCK][AMP_OUTS];
@@ -39,17 +24,15 @@ AMP_FN void amp_amx_rest(AmpAmxRest *rest, const AmpElement *const x[2], int64_t
   __builtin_memcpy(rest->w, w, AMP_OUTS * bytes);
 }
 
-/* `near` results side by side, and as many from a->far on, times the channels of a group. */
+/* `near` results side by side, which are the rows of one operand, and as many from a->far on, which
+ * are those of another, times the channels of a group. */
 AMP_AMX_FN void amp_conv_amx(const AmpConvTile *a, const float *x, const float *w, void *y,
                              const AmpAmxShape *shape) {
   const int near = shape->rows[0];
   float sums[2 * AMP_AMX_ROWS][AMP_OUTS];
   AmpAmxRest rest;
   amp_amx_use(shape);
-  AMP_AMX_ZERO(0);
-  AMP_AMX_ZERO(1);
-  AMP_AMX_ZERO(2);
-  AMP_AMX_ZERO(3);
+  AMP_AMX_CLEAR();
   for (int64_t left = a->channels; left > 0; left -= AMP_BLOCK) {
     const int64_t n = left < AMP_BLOCK ? left : AMP_BLOCK;
     for (int64_t t = 0; t < a->taps; t++) {
@@ -96,7 +79,7 @@ AMP_AMX_FN void amp_conv_amx(const AmpConvTile *a, const float *x, const float *
 #define AMP_CONV_AMX_TILE(pixels)                                                                  \
   AMP_FN void amp_conv_amx_##pixels(const AmpConvTile *a, const float *x, const float *w,          \
                                     void *y) {                                                     \
-    static const AmpAmxShape shape = AMP_AMX_HALF(pixels / 2);                                     \
+    static const AmpAmxShape shape = AMP_AMX_MATRICES(pixels / 2, AMP_BLOCK);                      \
     amp_conv_amx(a, x, w, y, &shape);                                                              \
   }
 #define AMP_CONV_AMX_TILE_ROW(pixels) {pixels, amp_conv_amx_##pixels, 1},

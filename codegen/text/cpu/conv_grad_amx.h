@@ -9,36 +9,21 @@
 
 #ifdef __AVX512BF16__
 
-/* The products of n results. */
-#define AMP_AMX_RESULTS(n)                                                                         \
-  {                                                                                                \
-    .palette = 1, .row_bytes = {64, 64, 64, 64, 4 * (n), 4 * (n), 64, 64}, .rows = {               \
-      16,                                                                                          \
-      16,                                                                                          \
-      16,                                                                                          \
-      16,                                                                                          \
-      16,                                                                                          \
-      16,                                                                                          \
-      n,                                                                                           \
-      n                                                                                            \
-    }                                                                                              \
-  }
-static const AmpAmxShape amp_amx_results[] = {
-    AMP_AMX_RESULTS(1),  AMP_AMX_RESULTS(2),  AMP_AMX_RESULTS(3),  AMP_AMX_RESULTS(4),
-    AMP_AMX_RESULTS(5),  AMP_AMX_RESULTS(6),  AMP_AMX_RESULTS(7),  AMP_AMX_RESULTS(8),
-    AMP_AMX_RESULTS(9),  AMP_AMX_RESULTS(10), AMP_AMX_RESULTS(11), AMP_AMX_RESULTS(12),
-    AMP_AMX_RESULTS(13), AMP_AMX_RESULTS(14), AMP_AMX_RESULTS(15), AMP_AMX_RESULTS(16)};
+/* Of a block of units, for products of 1 to 16 results. */
+#define AMP_GRAD_AMX_SHAPE(n) AMP_AMX_MATRICES(AMP_BLOCK, n)
+static const AmpAmxShape amp_grad_amx_shapes[] = {
+    AMP_GRAD_AMX_SHAPE(1),  AMP_GRAD_AMX_SHAPE(2),  AMP_GRAD_AMX_SHAPE(3),  AMP_GRAD_AMX_SHAPE(4),
+    AMP_GRAD_AMX_SHAPE(5),  AMP_GRAD_AMX_SHAPE(6),  AMP_GRAD_AMX_SHAPE(7),  AMP_GRAD_AMX_SHAPE(8),
+    AMP_GRAD_AMX_SHAPE(9),  AMP_GRAD_AMX_SHAPE(10), AMP_GRAD_AMX_SHAPE(11), AMP_GRAD_AMX_SHAPE(12),
+    AMP_GRAD_AMX_SHAPE(13), AMP_GRAD_AMX_SHAPE(14), AMP_GRAD_AMX_SHAPE(15), AMP_GRAD_AMX_SHAPE(16)};
 
 /* Adds to `sum` what n of columns first..last-1 give at a time. */
 AMP_AMX_FN void amp_grad_amx_columns(const AmpGradTile *a, const float *unit, const float *vec,
                                      float *sum, int vectors, int64_t first, int64_t last, int n) {
   float turned[AMP_BLOCK][AMP_AMX_ROWS], sums[AMP_AMX_SUMS][AMP_BLOCK][AMP_WIDE];
   const int64_t bytes = a->vec_col * (int64_t)sizeof *vec;
-  amp_amx_use(&amp_amx_results[n - 1]);
-  AMP_AMX_ZERO(0);
-  AMP_AMX_ZERO(1);
-  AMP_AMX_ZERO(2);
-  AMP_AMX_ZERO(3);
+  amp_amx_use(&amp_grad_amx_shapes[n - 1]);
+  AMP_AMX_CLEAR();
   for (int64_t i = 0; i < a->images * a->rows; i++) {
     const int64_t image = i / a->rows, row = i % a->rows;
     const float *from = unit + image * a->unit_image + row * a->unit_row;

@@ -92,8 +92,7 @@ static void finish_conv(OwnPlan *plan, bool low, bool has_loop) {
 
 /* Cuts the channels into parts, of which each copies what it reads. */
 static void choose_parts(AmpConvGrad *a, int64_t each) {
-  int64_t blocks = amp_pieces(amp_grad_units(a), AMP_BLOCK);
-  int64_t groups = amp_pieces(amp_grad_vecs(a), AMP_GRAD_GROUP);
+  int64_t blocks = amp_grad_blocks(a), groups = amp_grad_groups(a);
   int64_t g = amp_grad_taps(a) == 1 ? amp_least(groups, 4) : 1;
   int64_t b = amp_least(blocks, amp_most(1, PART_BYTES / (each * g)));
   a->part_blocks = amp_even(blocks, b);
@@ -140,8 +139,7 @@ static void finish_grad(OwnPlan *plan, bool low) {
   AmpConvGrad *a = &plan->grad;
   a->vec_x = x_makes_vectors(a);
   int64_t taps = amp_grad_taps(a), each = AMP_BLOCK * amp_grad_outs(a) * taps * F32;
-  a->sums_bytes = each * amp_pieces(amp_grad_units(a), AMP_BLOCK) *
-                  amp_pieces(amp_grad_vecs(a), AMP_GRAD_GROUP);
+  a->sums_bytes = each * amp_grad_blocks(a) * amp_grad_groups(a);
   choose_parts(a, each);
   int64_t units = amp_least(amp_grad_units(a), a->part_blocks * AMP_BLOCK);
   int64_t vecs = amp_least(amp_grad_vecs(a), a->part_groups * AMP_GRAD_GROUP);

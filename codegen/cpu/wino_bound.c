@@ -159,7 +159,7 @@ static void bound_grad(Bounding *b) {
   const AmpConvGrad *a = b->grad;
   const int64_t in[4] = {a->n, a->high.in, a->wide.in, a->c};
   const int64_t out[4] = {a->n, a->high.out, a->wide.out, a->k};
-  int64_t down = (a->wino_rows + 1) / 2, across = (a->wide.out + 1) / 2;
+  int64_t down = amp_pieces(a->wino_rows, 2), across = amp_pieces(a->wide.out, 2);
   int64_t pieces = amp_pieces(amp_wino_grad_pieces(a), a->wino_slots);
   double gamma = gamma_of(a->wino_images * down * across + pieces + a->wino_slots + 7);
   double *x = arena_alloc(b->arena, (size_t)(a->c * ALL) * sizeof *x);

@@ -224,17 +224,22 @@ static inline int64_t amp_grad_units(const AmpConvGrad *a) {
 static inline int64_t amp_grad_vecs(const AmpConvGrad *a) {
   return a->vec_x ? a->c : a->k;
 }
+static inline int64_t amp_grad_blocks(const AmpConvGrad *a) {
+  return amp_pieces(amp_grad_units(a), AMP_BLOCK);
+}
+static inline int64_t amp_grad_groups(const AmpConvGrad *a) {
+  return amp_pieces(amp_grad_vecs(a), AMP_GRAD_GROUP);
+}
 /* A row of the sums of a unit: the channels of a group. */
 static inline int64_t amp_grad_outs(const AmpConvGrad *a) {
-  const int64_t outs = amp_ceil(amp_grad_vecs(a), AMP_BLOCK);
-  return outs < AMP_GRAD_GROUP ? outs : AMP_GRAD_GROUP;
+  return amp_least(amp_ceil(amp_grad_vecs(a), AMP_BLOCK), AMP_GRAD_GROUP);
 }
 /* The results that are added up in registers before they are added to the sums: as many as leave a
  * group of vectors and a block of units in the first-level cache. */
 static inline int64_t amp_grad_piece(const AmpConvGrad *a) {
   enum { FLOATS = 8320 };
   const int64_t in = a->few ? a->few * a->wide.stride : amp_grad_units(a);
-  return FLOATS / (amp_grad_outs(a) + (in < AMP_BLOCK ? in : AMP_BLOCK));
+  return FLOATS / (amp_grad_outs(a) + amp_least(in, AMP_BLOCK));
 }
 /* Floats of a row of the copy of few channels; a vector may be stored behind the last one. */
 static inline int64_t amp_grad_row(const AmpConvGrad *a, int64_t cols) {

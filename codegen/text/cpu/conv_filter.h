@@ -59,7 +59,6 @@ AMP_INLINE AmpF4 amp_load4(const AmpElement *from) {
   return v;
 }
 #if defined __AVX__ || defined __ARM_FEATURE_SVE_BITS && __ARM_FEATURE_SVE_BITS >= 256
-typedef float AmpF8 __attribute__((vector_size(32)));
 AMP_INLINE AmpF8 amp_load4_twice(const AmpElement *from, const AmpElement *other) {
   return __builtin_shufflevector(amp_load4(from), amp_load4(other), 0, 1, 2, 3, 4, 5, 6, 7);
 }

@@ -25,12 +25,6 @@ typedef struct AmpGradPart { /* a part of the filter: some channels of x and of 
 
 /* ---- sizes ---- */
 
-AMP_INLINE int64_t amp_grad_blocks(const AmpConvGrad *a) {
-  return amp_blocks(amp_grad_units(a));
-}
-AMP_INLINE int64_t amp_grad_groups(const AmpConvGrad *a) {
-  return amp_pieces(amp_grad_vecs(a), AMP_GRAD_GROUP);
-}
 /* The sums of a block and group. */
 AMP_INLINE int64_t amp_grad_each(const AmpConvGrad *a) {
   return amp_grad_taps(a) * AMP_BLOCK * amp_grad_outs(a);

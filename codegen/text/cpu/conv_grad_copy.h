@@ -315,7 +315,7 @@ AMP_FN void amp_grad_lines_turn(AmpGradLines *l) {
 AMP_INLINE int64_t amp_grad_lines_take(AmpGradLines l[3], int64_t most, const char **at) {
   for (int i = 0; i < 3; i++, l++)
     if (l->n[0]) {
-      const int64_t n = l->n[0] - l->line < most ? l->n[0] - l->line : most;
+      const int64_t n = amp_least(l->n[0] - l->line, most);
       *at = l->next + l->line * 64;
       l->line += n;
       if (l->line == l->n[0]) {

@@ -138,7 +138,7 @@ AMP_FN const AmpGradTileRow *amp_grad_step(int n, int m) {
     if (row->vectors > m || (best && row->vectors < best->vectors))
       continue;
     if (!best) /* the largest of its vectors comes first */
-      n = (n + (n + row->units - 1) / row->units - 1) / ((n + row->units - 1) / row->units);
+      n = (int)amp_even(n, row->units);
     if (!best || best->units > n)
       best = row;
   }
@@ -148,7 +148,7 @@ AMP_FN const AmpGradTileRow *amp_grad_step(int n, int m) {
 /* For n units and m channels of vectors. */
 AMP_FN AmpGradSteps amp_grad_steps(int n, int m, int pairs) {
   AmpGradSteps s = {0};
-  const int vectors = (m + AMP_WIDE - 1) / AMP_WIDE;
+  const int vectors = (int)amp_pieces(m, AMP_WIDE);
   for (int v = 0, wide = 0; v < vectors; v += wide)
     for (int i = 0, high = 0; i < n; i += high) {
       const AmpGradTileRow *best = amp_grad_step(n - i, vectors - v);

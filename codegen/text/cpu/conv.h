@@ -27,12 +27,11 @@ AMP_INLINE void amp_fetch_share(AmpFetch *f, int64_t tiles, int64_t other) {
 
 /* Gives a register tile, which reads so many elements, its share. Has it one? */
 AMP_INLINE int amp_fetch_next(AmpFetch *f, int64_t elements, AmpConvTile *tile) {
-  enum { LINE = 64 };
   if (!f->left || (f->turn += f->turns) < AMP_FETCH_TURNS)
     return 0;
   f->turn -= AMP_FETCH_TURNS;
   tile->next = f->at[f->left - 1] + f->now;
-  tile->next_step = amp_least(amp_pieces(f->each, elements), LINE);
+  tile->next_step = amp_least(amp_pieces(f->each, elements), AMP_LINE);
   f->now += tile->next_step * elements;
   if (f->now >= f->bytes) {
     f->now = 0;
@@ -273,7 +272,7 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   const AmpSource source = amp_conv_source(run, a);
   const AmpAxis high = p->high_span, wide = p->wide_span;
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
-  const int64_t list = (amp_filter_taps(a) * (int64_t)sizeof(AmpTap) + 63) / 64 * 64;
+  const int64_t list = amp_ceil(amp_filter_taps(a) * (int64_t)sizeof(AmpTap), AMP_LINE);
   p->tap = (AmpTap *)(void *)lane;
   const int copy = amp_in_pairs(a) ? a->copy_pairs : a->copy;
   if (copy) {

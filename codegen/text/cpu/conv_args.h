@@ -9,6 +9,7 @@
  * filter's gradient: AMP_GRAD_GROUP); the width of vectors says how many make a group. Workspace is
  * planned for AMP_TEAM threads: a program that runs more has one more buffer. */
 enum { AMP_BLOCK = 16, AMP_GROUP = 32, AMP_GRAD_GROUP = 64, AMP_TEAM = 4 };
+enum { AMP_LINE = 64 }; /* bytes of a cache line */
 
 static inline int64_t amp_least(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -132,7 +133,7 @@ enum { AMP_WINO = 16, AMP_WINO_TAPS = 9 };
 /* Floats from one of the products to the next where each takes `floats`: an odd number of cache
  * lines, so that the products do not share their places in the cache. */
 static inline int64_t amp_wino_step(int64_t floats) {
-  const int64_t line = 16;
+  const int64_t line = AMP_LINE / (int64_t)sizeof(float);
   return (amp_pieces(floats, line) | 1) * line;
 }
 

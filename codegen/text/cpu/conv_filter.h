@@ -42,8 +42,6 @@ AMP_INLINE int64_t amp_filter_at(const AmpConv *a, int64_t group, int64_t block)
   return (group * amp_blocks(amp_elements(a)) + block) * amp_filter_taps(a) * AMP_BLOCK * AMP_OUTS;
 }
 
-enum { AMP_LINE = 64 }; /* bytes of a cache line */
-
 /* Fetches n bytes of each row. */
 AMP_INLINE void amp_fetch_rows(const void *from, int64_t step, int rows, int64_t n) {
   for (int i = 0; i < rows; i++)

@@ -365,10 +365,10 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
     const int64_t size = amp_size(a->out.dtype), taps = amp_grad_taps(a);
     const AmpGradChannels c = amp_grad_channels(a, box, 1), k = amp_grad_channels(a, box, 0);
     const int64_t at = k.first * taps * a->c + c.first;
-    p->fetch.of[2] =
-        amp_grad_lines_begin((AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
-                                            .n = {amp_pieces(c.n * size, 64), k.n * taps, 1, 1},
-                                            .step = {64, a->c * size, 0, 0}});
+    p->fetch.of[2] = amp_grad_lines_begin(
+        (AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
+                       .n = {amp_pieces(c.n * size, AMP_LINE), k.n * taps, 1, 1},
+                       .step = {AMP_LINE, a->c * size, 0, 0}});
   }
   if (t + 1 == last && !then)
     return;

@@ -266,7 +266,7 @@ AMP_INLINE int64_t amp_grad_reads(const AmpAxis *axis, int64_t in, int64_t first
 
 /* Pixels that follow one another without a gap become one. */
 AMP_INLINE AmpGradLines amp_grad_lines_begin(AmpGradLines l) {
-  for (int d = 1; d < 4 && l.n[0] * 64 == l.step[d]; d++) {
+  for (int d = 1; d < 4 && l.n[0] * AMP_LINE == l.step[d]; d++) {
     l.n[0] *= l.n[d];
     l.n[d] = 1;
   }
@@ -284,13 +284,14 @@ AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, cons
   const int64_t row = amp_grad_reads(high, s->h, t->row, t->rows, &rows, &down);
   const int64_t col = amp_grad_reads(wide, s->w, t->col, t->cols, &cols, &across);
   const int64_t image = t->image * each, images = t->images * each;
-  AmpGradLines l = {
-      .at = (const char *)s->data + ((image * s->h + row) * s->w + col) * s->pixel * size,
-      .n = {(s->c * size + 63) / 64, cols, rows, images < all - image ? images : all - image},
-      .step = {64, across * s->pixel * size, down * s->w * s->pixel * size,
-               s->h * s->w * s->pixel * size}};
+  AmpGradLines l = {.at = (const char *)s->data +
+                          ((image * s->h + row) * s->w + col) * s->pixel * size,
+                    .n = {amp_pieces(s->c * size, AMP_LINE), cols, rows,
+                          images < all - image ? images : all - image},
+                    .step = {AMP_LINE, across * s->pixel * size, down * s->w * s->pixel * size,
+                             s->h * s->w * s->pixel * size}};
   if (across == 1 && s->c == s->pixel) { /* a row is one pixel */
-    l.n[0] = (cols * s->c * size + 63) / 64;
+    l.n[0] = amp_pieces(cols * s->c * size, AMP_LINE);
     l.n[1] = cols > 0;
     l.step[1] = s->w * s->pixel * size;
   }
@@ -316,7 +317,7 @@ AMP_INLINE int64_t amp_grad_lines_take(AmpGradLines l[3], int64_t most, const ch
   for (int i = 0; i < 3; i++, l++)
     if (l->n[0]) {
       const int64_t n = amp_least(l->n[0] - l->line, most);
-      *at = l->next + l->line * 64;
+      *at = l->next + l->line * AMP_LINE;
       l->line += n;
       if (l->line == l->n[0]) {
         l->line = 0;
@@ -352,11 +353,11 @@ AMP_INLINE AmpGradAhead amp_grad_ahead(AmpGradFetch *f, int64_t results, int fet
   for (int64_t n, left = f->each; left > 0 && (n = amp_grad_lines_take(f->of, left, &at));
        left -= n) {
     if (fetches && 2 * n > f->each) {
-      ahead = (AmpGradAhead){at, n * 64 / results};
+      ahead = (AmpGradAhead){at, n * AMP_LINE / results};
       continue;
     }
     for (int64_t i = 0; i < n; i++)
-      __builtin_prefetch(at + i * 64, 0, 2);
+      __builtin_prefetch(at + i * AMP_LINE, 0, 2);
   }
   return ahead;
 }

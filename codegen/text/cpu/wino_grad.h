@@ -311,8 +311,8 @@ AMP_FN void amp_wino_grad_look_ahead(const AmprtRun *run, AmpWinoGradPart *p, in
     const int64_t size = amp_size(a->out.dtype);
     p->fetch.of[2] = amp_grad_lines_begin((AmpGradLines){
         .at = (const char *)amp_at(run, &a->out) + at * size,
-        .n = {amp_pieces(p->x_source.c * size, 64), p->dy_source.c * AMP_WINO_TAPS, 1, 1},
-        .step = {64, a->c * size, 0, 0}});
+        .n = {amp_pieces(p->x_source.c * size, AMP_LINE), p->dy_source.c * AMP_WINO_TAPS, 1, 1},
+        .step = {AMP_LINE, a->c * size, 0, 0}});
   }
   if (!next)
     return;

@@ -123,10 +123,11 @@ AMP_FN void amp_wino_in(const AmprtRun *run, AmpWinoBlock *p) {
   }
 }
 
-/* Says what the products number i of group g fetch in so many steps: of a large filter what the
- * next products read; else the places of the block's results first, or where a loop behind reads
- * other tensors, these, then what the next block reads. Each step is one line, as the CPU drops
- * what is asked for in a burst. */
+/* Says what the products number i of group g fetch in so many steps. Of a large filter that is what
+ * the next products read of it. Else the first half of all products fetches what the loop behind
+ * reads of other tensors, or where it reads none, the places of the block's results, and the second
+ * half what the next block reads. Each step is one line, as the CPU drops what is asked for in a
+ * burst. */
 AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, int64_t g,
                                int64_t steps) {
   enum { HALF = AMP_WINO / 2, LARGE = 1 << 17 }; /* 8 MB */
@@ -137,16 +138,16 @@ AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, in
   if (a->c * a->k >= LARGE) {
     bytes = amp_wino_filter_step(a, AMP_OUTS) * (int64_t)sizeof(float);
     run->next = (const char *)run->w + bytes;
-  } else if (part < parts && behind->n) {
-    const int64_t row = a->wide.out * a->k * amp_size(a->out.dtype);
-    const int64_t before = (p->image - p->part->image) * a->high.out + p->row - p->part->row;
-    const int64_t each = p->images * p->rows * row, at = part * behind->n * each / parts;
-    bytes = behind->n * each / parts;
-    run->next = behind->at[at / each] + before * row + at % each;
   } else if (part < parts) {
     const int64_t row = a->wide.out * a->k * amp_size(a->out.dtype);
-    bytes = p->images * p->rows * row / parts;
-    run->next = (const char *)p->out + (p->image * a->high.out + p->row) * row + part * bytes;
+    const int64_t first = p->part->image * a->high.out + p->part->row;
+    const int64_t before = p->image * a->high.out + p->row - first;
+    const char *own = (const char *)p->out + first * row;
+    const char *const *to = behind->n ? behind->at : &own;
+    const int64_t n = behind->n ? behind->n : 1, each = p->images * p->rows * row;
+    const int64_t at = part * n * each / parts;
+    bytes = n * each / parts;
+    run->next = to[at / each] + before * row + at % each;
   } else {
     const int64_t row = a->wide.in * a->c * amp_size(a->in.dtype);
     bytes = p->images * p->rows * row / parts;

@@ -344,14 +344,29 @@ AMP_INLINE AmpGradChannels amp_grad_channels(const AmpConvGrad *a, const AmpGrad
   return (AmpGradChannels){first, amp_least(all - first, n)};
 }
 
-AMP_FN void amp_grad_sources(const AmprtRun *run, const AmpConvGrad *a, const AmpGradBox *box,
-                             AmpSource *x, AmpSource *dy) {
-  const AmpGradChannels c = amp_grad_channels(a, box, 1), k = amp_grad_channels(a, box, 0);
+/* Channels c of x and k of dy; `pairs`: of two images, of bf16. */
+AMP_FN void amp_grad_sources(const AmprtRun *run, const AmpConvGrad *a, AmpGradChannels c,
+                             AmpGradChannels k, int pairs, AmpSource *x, AmpSource *dy) {
   const int64_t x_size[3] = {a->high.in, a->wide.in, a->few ? a->few : a->c};
   const int64_t dy_size[3] = {a->high.out, a->wide.out, a->k};
-  *x = amp_grad_source(run, &a->x, x_size, a->few ? 0 : c.first, a->few ? a->few : c.n,
-                       amp_grad_pairs(a));
-  *dy = amp_grad_source(run, &a->dy, dy_size, k.first, k.n, amp_grad_pairs(a));
+  *x = amp_grad_source(run, &a->x, x_size, a->few ? 0 : c.first, a->few ? a->few : c.n, pairs);
+  *dy = amp_grad_source(run, &a->dy, dy_size, k.first, k.n, pairs);
+}
+AMP_INLINE void amp_grad_box_sources(const AmprtRun *run, const AmpConvGrad *a,
+                                     const AmpGradBox *box, AmpSource *x, AmpSource *dy) {
+  amp_grad_sources(run, a, amp_grad_channels(a, box, 1), amp_grad_channels(a, box, 0),
+                   amp_grad_pairs(a), x, dy);
+}
+
+/* The place of the result of channels c of x and k of dy. */
+AMP_FN AmpGradLines amp_grad_result_lines(const AmprtRun *run, const AmpConvGrad *a,
+                                          AmpGradChannels c, AmpGradChannels k) {
+  const int64_t size = amp_size(a->out.dtype), taps = amp_grad_taps(a);
+  const int64_t at = k.first * taps * a->c + c.first;
+  return amp_grad_lines_begin(
+      (AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
+                     .n = {amp_pieces(c.n * size, AMP_LINE), k.n * taps, 1, 1},
+                     .step = {AMP_LINE, a->c * size, 0, 0}});
 }
 
 /* What follows tile t of `box` in the memory of this thread: the next tile, or after the last one
@@ -361,19 +376,13 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
   const AmpConvGrad *a = p->a;
   AmpSource x = p->x, dy = p->dy;
   __builtin_memset(p->fetch.of, 0, sizeof p->fetch.of);
-  if (t + 1 == last && a->slots == 1) {
-    const int64_t size = amp_size(a->out.dtype), taps = amp_grad_taps(a);
-    const AmpGradChannels c = amp_grad_channels(a, box, 1), k = amp_grad_channels(a, box, 0);
-    const int64_t at = k.first * taps * a->c + c.first;
-    p->fetch.of[2] = amp_grad_lines_begin(
-        (AmpGradLines){.at = (const char *)amp_at(run, &a->out) + at * size,
-                       .n = {amp_pieces(c.n * size, AMP_LINE), k.n * taps, 1, 1},
-                       .step = {AMP_LINE, a->c * size, 0, 0}});
-  }
+  if (t + 1 == last && a->slots == 1)
+    p->fetch.of[2] =
+        amp_grad_result_lines(run, a, amp_grad_channels(a, box, 1), amp_grad_channels(a, box, 0));
   if (t + 1 == last && !then)
     return;
   if (t + 1 == last)
-    amp_grad_sources(run, a, then, &x, &dy);
+    amp_grad_box_sources(run, a, then, &x, &dy);
   const AmpGradSpan next = amp_grad_span(a, t + 1 == last ? first : t + 1);
   p->fetch.of[0] = amp_grad_lines(&x, &p->high, &p->wide, &next, a->n);
   p->fetch.of[1] = amp_grad_lines(&dy, &p->one, &p->one, &next, a->n);
@@ -398,7 +407,7 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
                    .dy_copy = (float *)(void *)(lane + a->dy_at),
                    .sums = (float *)(void *)(lane + a->sums_at)};
   const int64_t last_group = box->group + box->groups - 1;
-  amp_grad_sources(run, a, box, &p.x, &p.dy);
+  amp_grad_box_sources(run, a, box, &p.x, &p.dy);
   if (a->slots > 1)
     p.sums = (float *)(void *)(run->arena + a->sums + slot * a->sums_bytes);
   for (int i = 0; i < 2; i++)

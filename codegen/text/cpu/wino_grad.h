@@ -127,6 +127,7 @@ typedef struct AmpWinoGradPart {
   const AmpConvGrad *a;
   AmpAxis high, wide, one;
   AmpSource x_source, dy_source;
+  AmpGradChannels c, k;         /* of x, of dy */
   int64_t block, blocks, group; /* of dy, of x */
   int64_t first, last;          /* pieces */
   float *sums, *x, *dy, *copy;
@@ -287,15 +288,10 @@ AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLo
   if (a->wino_slots > 1)
     p.sums = (float *)(void *)(run->arena + a->sums) +
              ((slot * l->groups + p.group) * blocks + p.block) * amp_wino_grad_each(a);
-  const int64_t k = p.block * AMP_BLOCK, c = p.group * AMP_GRAD_GROUP;
-  const int64_t x_size[3] = {a->high.in, a->wide.in, a->c};
-  const int64_t dy_size[3] = {a->high.out, a->wide.out, a->k};
-  p.x_source = amp_grad_source(run, &a->x, x_size, c, amp_least(a->c - c, AMP_GRAD_GROUP), 0);
-  p.dy_source =
-      amp_grad_source(run, &a->dy, dy_size, k, amp_least(a->k - k, p.blocks * AMP_BLOCK), 0);
-  for (int j = 0; j < 2; j++)
-    p.steps[j] = amp_grad_steps(j ? amp_in_block(p.dy_source.c, p.blocks - 1) : AMP_BLOCK,
-                                (int)p.x_source.c, 0);
+  const int64_t c = p.group * AMP_GRAD_GROUP, k = p.block * AMP_BLOCK;
+  p.c = (AmpGradChannels){c, amp_least(a->c - c, AMP_GRAD_GROUP)};
+  p.k = (AmpGradChannels){k, amp_least(a->k - k, p.blocks * AMP_BLOCK)};
+  amp_grad_sources(run, a, p.c, p.k, 0, &p.x_source, &p.dy_source);
   return p;
 }
 
@@ -306,14 +302,8 @@ AMP_FN void amp_wino_grad_look_ahead(const AmprtRun *run, AmpWinoGradPart *p, in
   const AmpConvGrad *a = p->a;
   const AmpWinoGradPart *next = t + 1 < p->last ? p : then;
   __builtin_memset(p->fetch.of, 0, sizeof p->fetch.of);
-  if (t + 1 == p->last && a->wino_slots == 1) {
-    const int64_t at = p->block * AMP_BLOCK * AMP_WINO_TAPS * a->c + p->group * AMP_GRAD_GROUP;
-    const int64_t size = amp_size(a->out.dtype);
-    p->fetch.of[2] = amp_grad_lines_begin((AmpGradLines){
-        .at = (const char *)amp_at(run, &a->out) + at * size,
-        .n = {amp_pieces(p->x_source.c * size, AMP_LINE), p->dy_source.c * AMP_WINO_TAPS, 1, 1},
-        .step = {AMP_LINE, a->c * size, 0, 0}});
-  }
+  if (t + 1 == p->last && a->wino_slots == 1)
+    p->fetch.of[2] = amp_grad_result_lines(run, a, p->c, p->k);
   if (!next)
     return;
   const AmpGradSpan span = amp_wino_grad_span(a, next == p ? t + 1 : next->first);
@@ -329,6 +319,8 @@ AMP_FN void amp_wino_grad_part(const AmprtRun *run, const void *args, int64_t pa
   AmpWinoGradPart p = amp_wino_grad_at(run, l, part);
   const AmpWinoGradPart then = amp_wino_grad_at(run, l, part + 1 < parts ? part + 1 : part);
   int wild = 0;
+  for (int i = 0; i < 2; i++)
+    p.steps[i] = amp_grad_steps(i ? amp_in_block(p.k.n, p.blocks - 1) : AMP_BLOCK, (int)p.c.n, 0);
   amp_zero(p.sums, p.blocks * each);
   for (int64_t t = p.first; t < p.last; t++) {
     const AmpGradSpan now = amp_wino_grad_span(a, t);

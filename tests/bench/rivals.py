@@ -44,8 +44,9 @@ def torch_contestants(model, batch, steps):
     return chosen
 
 
-def fastest(contestants, heats):
-    """Plays some rounds and returns the contestant of each type with the least median time, which begins anew."""
+def fastest(contestants):
+    """Plays HEATS rounds and returns the contestant of each type with the least median time, which begins anew."""
+    heats = int(os.environ.get("HEATS", "2"))
     if heats and len(contestants) > 1:
         print(f"\n{heats} rounds for the fastest PyTorch of each type")
         rounds.play_rounds(contestants, heats)

@@ -91,8 +91,8 @@ AMP_INLINE AmpV amp_fours(const AmpElement *from, int64_t step) {
 #endif
 
 /* to[j * to_step + i] = from[i * from_step + j] for i below AMP_WIDE and j below 4 */
-AMP_INLINE void amp_turn_vectors(float *to, int64_t to_step, const AmpElement *from,
-                                 int64_t from_step) {
+AMP_INLINE void amp_transpose_vectors(float *to, int64_t to_step, const AmpElement *from,
+                                      int64_t from_step) {
   const AmpV a = amp_fours(from, from_step);
   const AmpV b = amp_fours(from + from_step, from_step);
   const AmpV c = amp_fours(from + 2 * from_step, from_step);
@@ -107,13 +107,13 @@ AMP_INLINE void amp_turn_vectors(float *to, int64_t to_step, const AmpElement *f
 
 /* The same for any i below `rows` and j below `cols`. The last vectors of a side that they do not
  * divide overlap those before. */
-AMP_FN void amp_turn(float *restrict to, int64_t to_step, const AmpElement *restrict from,
-                     int64_t from_step, int rows, int cols) {
+AMP_FN void amp_transpose(float *restrict to, int64_t to_step, const AmpElement *restrict from,
+                          int64_t from_step, int rows, int cols) {
   if (rows >= AMP_WIDE && cols >= 4) {
     for (int r = 0; r < rows; r += AMP_WIDE)
       for (int c = 0; c < cols; c += 4) {
         const int64_t i = amp_least(r, rows - AMP_WIDE), j = amp_least(c, cols - 4);
-        amp_turn_vectors(to + j * to_step + i, to_step, from + i * from_step + j, from_step);
+        amp_transpose_vectors(to + j * to_step + i, to_step, from + i * from_step + j, from_step);
       }
     return;
   }
@@ -144,8 +144,8 @@ AMP_FN int amp_any_wild_pair(const float *x, int64_t n) {
 
 /* Packs one tap of one group and block where channels that are read lie side by side: n elements of
  * m channels of the result, the first at `at`, of which `have` channels exist. */
-AMP_FN void amp_pack_turned(const AmpConv *a, const void *filter, float *to, int64_t at, int n,
-                            int have, int m) {
+AMP_FN void amp_pack_transposed(const AmpConv *a, const void *filter, float *to, int64_t at, int n,
+                                int have, int m) {
   float buf[AMP_OUTS][AMP_BLOCK];
   const AmpElement *from = (const AmpElement *)filter + at;
   int64_t step = a->filter_out;
@@ -171,7 +171,7 @@ AMP_FN void amp_pack_turned(const AmpConv *a, const void *filter, float *to, int
   }
   if (m < AMP_OUTS)
     amp_zero(to, (int64_t)n * AMP_OUTS);
-  amp_turn(to, AMP_OUTS, from, step, m, n);
+  amp_transpose(to, AMP_OUTS, from, step, m, n);
 }
 
 /* Packs m channels of the result that lie side by side, of the pairs of `from` and, if it exists,
@@ -253,8 +253,8 @@ AMP_FN void amp_pack_chunk(const AmprtRun *run, const void *args, int64_t chunk)
     const int m = amp_in_group(a->k, other);
     float *to = packed + amp_filter_at(a, other, block);
     for (int64_t t = 0; t < taps; t++)
-      amp_pack_turned(a, filter, to + amp_packed_tap(a, t) * n * AMP_OUTS,
-                      other * AMP_OUTS * a->filter_out + t * a->filter_tap + first, n, have, m);
+      amp_pack_transposed(a, filter, to + amp_packed_tap(a, t) * n * AMP_OUTS,
+                          other * AMP_OUTS * a->filter_out + t * a->filter_tap + first, n, have, m);
     wild = l->look && any(to, taps * n * AMP_OUTS);
   }
   if (wild)

@@ -267,10 +267,10 @@ AMP_FN void amp_grad_tile_sums(AmpGradPart *p, const AmpGradSpan *t) {
 }
 
 /* to[j * to_step + i] = from[i * from_step + j] for i below n and j below m, line by line. */
-AMP_INLINE void amp_grad_turn(float *to, int64_t to_step, const float *from, int64_t from_step,
-                              int n, int m) {
+AMP_INLINE void amp_grad_transpose(float *to, int64_t to_step, const float *from, int64_t from_step,
+                                   int n, int m) {
   for (int j = 0; j < m; j += 4)
-    amp_turn(to + j * to_step, to_step, from + j, from_step, n, m - j < 4 ? m - j : 4);
+    amp_transpose(to + j * to_step, to_step, from + j, from_step, n, m - j < 4 ? m - j : 4);
 }
 
 /* Stores the sums of a tap as K,R,S,C: m channels of vectors from `vec` on for each of n units from
@@ -279,17 +279,17 @@ AMP_FN void amp_grad_store_tap(const AmprtRun *run, const AmpConvGrad *a, const 
                                int64_t t, int64_t unit, int n, int64_t vec, int m) {
   const int64_t taps = amp_grad_taps(a), outs = amp_grad_outs(a), row = taps * a->c;
   const int64_t at = (a->vec_x ? unit : vec) * row + t * a->c + (a->vec_x ? vec : unit);
-  float turned[AMP_GRAD_GROUP][AMP_BLOCK];
+  float transposed[AMP_GRAD_GROUP][AMP_BLOCK];
   void *out = amp_at(run, &a->out);
   if (a->vec_x) {
     for (int i = 0; i < n; i++)
       amp_write(a->out.dtype, out, at + i * row, m, sums + i * outs);
   } else if (a->out.dtype == AMPRT_F32) {
-    amp_grad_turn((float *)out + at, row, sums, outs, n, m);
+    amp_grad_transpose((float *)out + at, row, sums, outs, n, m);
   } else {
-    amp_grad_turn(turned[0], AMP_BLOCK, sums, outs, n, m);
+    amp_grad_transpose(transposed[0], AMP_BLOCK, sums, outs, n, m);
     for (int i = 0; i < m; i++)
-      amp_write(a->out.dtype, out, at + i * row, n, turned[i]);
+      amp_write(a->out.dtype, out, at + i * row, n, transposed[i]);
   }
 }
 

@@ -1,6 +1,6 @@
 /* The register tile of a filter's gradient by the matrix registers of AMX: a block of units times
  * some vectors, of pairs of bf16. It takes the place of the one in conv_grad_tile.h and reads what
- * that reads; but 16 results are one product, for which the units are turned first. */
+ * that reads; but 16 results are one product, for which the units are transposed first. */
 #ifndef AMP_CONV_GRAD_AMX_H
 #define AMP_CONV_GRAD_AMX_H
 
@@ -20,7 +20,7 @@ static const AmpAmxShape amp_grad_amx_shapes[] = {
 /* Adds to `sum` what n of columns first..last-1 give at a time. */
 AMP_AMX_FN void amp_grad_amx_columns(const AmpGradTile *a, const float *unit, const float *vec,
                                      float *sum, int vectors, int64_t first, int64_t last, int n) {
-  float turned[AMP_BLOCK][AMP_AMX_ROWS], sums[AMP_AMX_SUMS][AMP_BLOCK][AMP_WIDE];
+  float transposed[AMP_BLOCK][AMP_AMX_ROWS], sums[AMP_AMX_SUMS][AMP_BLOCK][AMP_WIDE];
   const int64_t bytes = a->vec_col * (int64_t)sizeof *vec;
   amp_amx_use(&amp_grad_amx_shapes[n - 1]);
   AMP_AMX_CLEAR();
@@ -30,8 +30,8 @@ AMP_AMX_FN void amp_grad_amx_columns(const AmpGradTile *a, const float *unit, co
     const float *by = vec + image * a->vec_image + row * a->vec_row;
     for (int64_t c = first; c < last; c += n) {
       const float *at = by + c * a->vec_col;
-      amp_turn(turned[0], AMP_AMX_ROWS, from + c * a->unit_col, a->unit_col, n, AMP_BLOCK);
-      AMP_AMX_LOAD(4, turned[0], sizeof turned[0]);
+      amp_transpose(transposed[0], AMP_AMX_ROWS, from + c * a->unit_col, a->unit_col, n, AMP_BLOCK);
+      AMP_AMX_LOAD(4, transposed[0], sizeof transposed[0]);
       AMP_AMX_LOAD(6, at, bytes);
       AMP_AMX_DOT(0, 4, 6);
       if (vectors > 1) {

@@ -299,7 +299,7 @@ AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, cons
 }
 
 /* Goes to the next row, behind the last pixel of one. */
-AMP_FN void amp_grad_lines_turn(AmpGradLines *l) {
+AMP_FN void amp_grad_lines_next_row(AmpGradLines *l) {
   l->done[1] = 0;
   l->next -= l->n[1] * l->step[1];
   for (int d = 2; d < 4; d++) {
@@ -323,7 +323,7 @@ AMP_INLINE int64_t amp_grad_lines_take(AmpGradLines l[3], int64_t most, const ch
         l->line = 0;
         l->next += l->step[1];
         if (++l->done[1] == l->n[1])
-          amp_grad_lines_turn(l);
+          amp_grad_lines_next_row(l);
       }
       return n;
     }

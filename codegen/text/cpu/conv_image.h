@@ -115,7 +115,8 @@ AMP_FN void amp_copy_few(const AmpSource *s, float *to, int64_t from, int64_t n,
 }
 
 /* The same where pixels lie side by side and channels do not. */
-AMP_FN void amp_copy_turned(const AmpSource *s, float *to, int64_t from, int64_t n, int channels) {
+AMP_FN void amp_copy_transposed(const AmpSource *s, float *to, int64_t from, int64_t n,
+                                int channels) {
   float buf[AMP_BUFFER];
   for (int64_t i = 0; i < n; i += AMP_WIDTH) {
     const int m = n - i < AMP_WIDTH ? (int)(n - i) : AMP_WIDTH;
@@ -176,7 +177,7 @@ AMP_FN void amp_copy_run(const AmpSource *s, float *to, int64_t from, int64_t n,
   if (s->pair)
     amp_copy_pairs(s, to, AMP_BLOCK, from, n, step, channels, is_last && s->odd);
   else if (s->channel != 1)
-    amp_copy_turned(s, to, from, n, channels);
+    amp_copy_transposed(s, to, from, n, channels);
   else if (s->dtype == AMPRT_F32 && channels == AMP_BLOCK)
     amp_copy_blocks(AMPRT_F32, s, to, from, n, step);
   else if (s->dtype == AMPRT_F16 && channels == AMP_BLOCK)

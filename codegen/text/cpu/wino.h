@@ -60,11 +60,11 @@ AMP_FN void amp_wino_pack(const AmpConv *a, const void *filter, float *to, int64
     }
     amp_fetch_rows(bytes + AMP_BLOCK * size, a->filter_out * size, m, AMP_BLOCK * size);
     if (dtype == AMPRT_F32) {
-      amp_turn(tap, outs, (const float *)filter + from, a->filter_out, m, n);
+      amp_transpose(tap, outs, (const float *)filter + from, a->filter_out, m, n);
     } else {
       for (int i = 0; i < m; i++)
         amp_read(dtype, filter, from + i * a->filter_out, n, rows + i * AMP_BLOCK);
-      amp_turn(tap, outs, rows, AMP_BLOCK, m, n);
+      amp_transpose(tap, outs, rows, AMP_BLOCK, m, n);
     }
   }
 }

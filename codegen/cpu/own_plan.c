@@ -64,8 +64,8 @@ static void flatten(int64_t *n, AmpWindow *high, AmpWindow *wide) {
 
 /* ---- ops ---- */
 
-/* Neighbours among the results whose elements lie a multiple of this apart share so few places of
- * the first-level cache that they drive each other out. */
+/* Where the elements that neighbouring results read lie a multiple of so many elements apart, they
+ * fall into so few sets of the first-level cache that they evict one another. */
 enum { FAR = 1024 };
 
 static void finish_conv(OwnPlan *plan, bool low, bool has_loop) {
@@ -120,9 +120,10 @@ static int64_t few_bytes(const AmpConvGrad *a) {
   return amp_ceil(rows * amp_grad_row(a, a->cols) * F32, ALIGN);
 }
 
-/* So few channels of neighbouring pixels do not drive each other out of the first-level cache.
- * Units of single pixels, of which a register tile needs a part of a cache line each, may come from
- * the second level. */
+/* Of NEAR channels and fewer, the elements of neighbouring pixels do not evict one another from the
+ * first-level cache, so they are read where they lie. Units of windows of one element and stride 1,
+ * of which a register tile reads a part of a cache line in each pixel, may come from the
+ * second-level cache: NEAR_UNITS of them. */
 enum { NEAR = 64, NEAR_UNITS = 512 };
 
 /* Vectors of channels of x lie in the result as in the sums. But with few channels on one side,
@@ -216,7 +217,8 @@ static void join_row(AmpConvGrad *a) {
   a->c *= a->wide.taps;
 }
 
-/* Pairs of bf16 are of two images: halves of the row that all have become. */
+/* A pair of bf16 is of two images. Where flatten has made one row of all images, its halves take
+ * their place. */
 static void halve(AmpConvGrad *a) {
   bool row = a->n == 1 && a->high.in == 1 && a->high.taps == 1 && a->high.out == 1;
   if (!row || amp_leaves(&a->wide, 0) || a->wide.in != a->wide.out || a->wide.in % 2)
@@ -271,9 +273,9 @@ static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
   plan->workspace += sums * plan->tiles * plan->conv.k * (int64_t)sizeof(double);
 }
 
-/* CPUs that multiply bf16 do that directly, others widen it to f32, for which Winograd's method is
- * faster: both then compute the same tiles. Makes them of an even number of rows, or returns false
- * where they are not of whole rows. */
+/* CPUs that multiply bf16 compute directly; on others bf16 is widened to f32, for which Winograd's
+ * method is faster. Both use the same tiles, so this makes them an even number of rows, as that
+ * method needs. Returns false where tiles are not whole rows. */
 static bool even_tiles(AmpConv *a) {
   if (a->cols < a->wide.out || (a->rows == 1 && a->high.out > 1))
     return false;

@@ -1,9 +1,10 @@
 #include "codegen/cpu/wino_plan.h"
 
 enum { ALIGN = 64, F32 = sizeof(float) };
-/* Those of a filter's gradient, of x and dy together, stay there beside the sums of so many blocks
- * of channels of dy, and those of one product in the first-level cache. All slots are small enough
- * to be added up soon. */
+/* For a filter's gradient. The transformed tiles of x and dy take at most GRAD_BYTES, so that they
+ * stay in the second-level cache beside the sums of GRAD_BLOCKS blocks of channels of dy, and are
+ * at most GRAD_TILES, so that what one of the products reads stays in the first-level cache. All
+ * slots together are small, so that they are added up soon. */
 enum { GRAD_BYTES = 448 << 10, GRAD_TILES = 100, GRAD_BLOCKS = 4 };
 enum { SLOTS = 16, SLOTS_BYTES = 5 << 18 };
 
@@ -29,9 +30,9 @@ static int64_t filter_floats(const AmpConv *a) {
   return groups * AMP_WINO * amp_wino_step(amp_ceil(a->c, AMP_BLOCK) * outs);
 }
 
-/* A block has so many tiles that what their products read of the filter does not count, while they
- * and the products of a group stay in the second-level cache. A piece is some blocks, whose results
- * a loop behind finds there. */
+/* A block has so many tiles that reading the filter for them hardly counts, while their transformed
+ * elements and the products of a group stay in the second-level cache. A tile of the result is some
+ * blocks, whose results a loop behind finds there. */
 int64_t wino_plan(AmpConv *a, bool has_tiles) {
   enum { BLOCK_BYTES = 5 << 18, PIECE_BYTES = 128 << 10 };
   int64_t across = amp_pieces(a->wide.out, 2);
@@ -60,12 +61,12 @@ int64_t wino_plan(AmpConv *a, bool has_tiles) {
   return a->lane + AMP_TEAM * a->lane_bytes;
 }
 
-/* Products of one axis that a direct kernel computes. */
+/* How many products a direct kernel computes along one axis. */
 static int64_t direct_products(const AmpWindow *w) {
   return w->taps * w->out - w->pad * (w->pad + 1);
 }
 
-/* The same:
+/* The same of filters' gradients:
  *
  *                  64 @56     128 @28    256 @14    512 @7     32 @16     64 @8      16 @32
  *   filter         369 1.67   388 1.74   360 1.68   266 1.25   347 1.20   361 1.34   264 1.45

@@ -5,14 +5,14 @@
 #include "codegen/codegen.h"
 #include "codegen/text/cpu/conv_args.h"
 
-/* Is the convolution or data gradient computed so? */
+/* Is the convolution or data gradient computed by it? */
 bool wino_takes(const AmpConv *a, Winograd winograd);
-/* Chooses its pieces: whole images, or some rows of one. With `has_tiles` they are the tiles that
- * were chosen for the direct kernel, of whole rows of one image, which CPUs that multiply bf16 use.
- * Returns the bytes of its workspace. */
+/* Chooses the tiles, which are whole images or some rows of one, and the blocks that they are cut
+ * into. With `has_tiles` the tiles stay as the direct kernel has them, whole rows of one image: a
+ * program for bf16 runs either kernel, as the CPU demands. Returns the bytes of its workspace. */
 int64_t wino_plan(AmpConv *a, bool has_tiles);
-/* The same of a filter's gradient, which is planned directly already: that is what computes it
- * where a result is not finite. */
+/* The same of a filter's gradient. The direct kernel must have been planned already, as it computes
+ * the result again where that is not finite. */
 bool wino_takes_grad(const AmpConvGrad *a, Winograd winograd);
 int64_t wino_plan_grad(AmpConvGrad *a);
 

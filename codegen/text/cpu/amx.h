@@ -1,8 +1,8 @@
-/* The matrix registers of AMX, of which each holds 16 rows of 16 elements: floats, or pairs of bf16
- * that lie side by side. Code that was compiled for a CPU that multiplies bf16 uses them where the
- * CPU has them, which amp_open finds out. With AMP_AMX_IN_C the same code uses C in place of the
- * instructions, for tests on CPUs without them. Registers 0 to 3 hold sums, 4 and 5 operands a,
- * 6 and 7 operands b. */
+/* The matrix registers of AMX, of which each holds up to 16 rows of 16 elements: floats, or pairs
+ * of bf16 that lie side by side. Code that was compiled for a CPU that multiplies bf16 uses them
+ * where the CPU has them, which amp_open finds out. With AMP_AMX_IN_C the same code uses C in place
+ * of the instructions, for tests on CPUs without them. Registers 0 to 3 hold sums, 4 and 5 operands
+ * a, 6 and 7 operands b. */
 #ifndef AMP_AMX_H
 #define AMP_AMX_H
 
@@ -72,8 +72,10 @@ AMP_INLINE float amp_amx_flushed(float x) {
   return amp_float((amp_bits(x) & 0x7f800000) ? amp_bits(x) : amp_bits(x) & 0x80000000);
 }
 
-/* Products of the first of each pair are one sum, those of the second another; each product and
- * sum is rounded once, and what lies below 2^-126 is 0. */
+/* What TDPBF16PS computes: for each sum, the products of the first elements of pairs are added up
+ * by fused multiply-adds, and those of the second elements likewise but apart; then both sums are
+ * added and the result is added to the register. What lies below 2^-126, operands and results
+ * alike, is 0. */
 AMP_FN void amp_amx_dot(int s, int a, int b) {
   const AmpAmxShape *shape = &amp_amx_in_c.shape;
   for (int i = 0; i < shape->rows[s]; i++)
@@ -110,7 +112,8 @@ AMP_FN void amp_amx_dot(int s, int a, int b) {
     AMP_AMX_ZERO(3);                                                                               \
   } while (0)
 
-/* The shape that this thread has set, as setting one takes as long as many products. */
+/* The shape that this thread has set. It is remembered because to set a shape takes as long as many
+ * products. */
 static _Thread_local const AmpAmxShape *amp_amx_shape;
 
 AMP_INLINE void amp_amx_use(const AmpAmxShape *shape) {
@@ -119,7 +122,8 @@ AMP_INLINE void amp_amx_use(const AmpAmxShape *shape) {
   amp_amx_shape = shape;
 }
 
-/* For the end of a chunk: what the registers hold must not be saved whenever threads take turns. */
+/* Releases the registers, at the end of a chunk. While they are in use, the system has to save what
+ * they hold whenever it switches threads. */
 AMP_AMX_FN void amp_amx_leave(void) {
   if (amp_amx_shape)
     AMP_AMX_END();

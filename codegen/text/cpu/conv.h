@@ -6,18 +6,23 @@
 
 #include "codegen/text/cpu/conv_amx.h"
 
-/* What the loop behind reads of other tensors, which the register tiles fetch: tensors, as if the
- * tile's elements lay first in them. Of AMP_FETCH_TURNS register tiles so many fetch `each` bytes
- * at `now` of the last tensor that is not there yet. */
+/* Prefetching for the loop behind a convolution. While the convolution computes a tile, its
+ * register tiles prefetch what the loop will read of other tensors for the results of the tile.
+ * Register tiles take turns: `turns` of every AMP_FETCH_TURNS do so, and the others prefetch for
+ * the convolution itself. */
 enum { AMP_FETCHES = 8, AMP_FETCH_TURNS = 64 };
 typedef struct AmpFetch {
-  const char *at[AMP_FETCHES];
-  int n, left;
-  int64_t bytes, each, now; /* of a tensor */
-  int64_t turns, turn;
+  const char *at[AMP_FETCHES]; /* where the elements for the tile begin, of each tensor */
+  int n, left;                 /* tensors; those that remain, of which the last is next */
+  int64_t bytes;               /* to prefetch of each tensor */
+  int64_t each;                /* bytes that a register tile prefetches in its turn */
+  int64_t now;                 /* bytes of the current tensor that are prefetched already */
+  int64_t turns, turn;         /* `turn` grows by `turns` with each register tile; one whose `turn`
+                                  reaches AMP_FETCH_TURNS prefetches */
 } AmpFetch;
 
-/* Shares it out to so many register tiles, which read `other` bytes that are to be fetched too. */
+/* Shares the prefetching out to so many register tiles, which are to prefetch `other` bytes for the
+ * convolution as well. */
 AMP_INLINE void amp_fetch_share(AmpFetch *f, int64_t tiles, int64_t other) {
   const int64_t all = f->n * f->bytes;
   f->left = f->n;
@@ -25,7 +30,8 @@ AMP_INLINE void amp_fetch_share(AmpFetch *f, int64_t tiles, int64_t other) {
   f->each = amp_pieces(all * AMP_FETCH_TURNS, tiles * f->turns + 1);
 }
 
-/* Gives a register tile, which reads so many elements, its share. Has it one? */
+/* Says what a register tile that reads so many elements prefetches for the loop behind, at most one
+ * line with each element. Returns whether it is its turn. */
 AMP_INLINE int amp_fetch_next(AmpFetch *f, int64_t elements, AmpConvTile *tile) {
   if (!f->left || (f->turn += f->turns) < AMP_FETCH_TURNS)
     return 0;
@@ -44,20 +50,21 @@ AMP_INLINE int amp_fetch_next(AmpFetch *f, int64_t elements, AmpConvTile *tile) 
  */
 typedef struct AmpConvPart {
   const AmpConv *a;
-  AmpAxis high, wide;           /* of the results of one remainder */
-  AmpAxis high_span, wide_span; /* of all */
+  AmpAxis high, wide;           /* of the results of one remainder (see AmpAxis) */
+  AmpAxis high_span, wide_span; /* of those of all remainders */
   int64_t image, row, col, rows, cols;
   AmpTap *tap;
   AmpTileCopy copy;              /* or where the image lies */
   int is_dense;                  /* it lies there without gaps */
-  const unsigned char *next;     /* what is to be fetched for the next tile, */
-  int64_t next_bytes, next_step; /* so many, and how many with each element that is read */
+  const unsigned char *next;     /* what is to be prefetched for the next tile: where, */
+  int64_t next_bytes, next_step; /* how many bytes, and how many with each element that is read */
   AmpFetch fetch;
   AmpConvTile tile;
   void *out; /* as if all results were stored one behind the other */
 } AmpConvPart;
 
-/* How runs of results are cut, in groups of channels that are used whole and to one vector. */
+/* How runs of results are cut into register tiles: in groups of channels that need two vectors, and
+ * in those that need one. */
 typedef struct AmpCuts {
   AmpCut whole, thin;
 } AmpCuts;
@@ -66,7 +73,7 @@ AMP_INLINE const AmpCut *amp_cut_for(const AmpCuts *cuts, int m) {
   return m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
 }
 
-/* The place of a result of channel 0. */
+/* Where channel 0 of the result in a row and column of the tile lies, in elements. */
 AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col) {
   const int64_t h = p->high.out_first + (p->row + row) * p->high.out_step;
   const int64_t w = p->wide.out_first + (p->col + col) * p->wide.out_step;
@@ -113,10 +120,11 @@ AMP_INLINE void amp_conv_round(int dtype, uint16_t *to, const float *from, const
     to[i] = amp_to_bf16(from[i]);
 }
 
-/* Where a tile is copied, its tiles of registers fetch what the next one reads, which lies behind
- * it: little by little, as the CPU drops what it is asked for in a burst. */
+/* Where a tile is copied, its register tiles prefetch what the next tile reads, which lies behind
+ * it in memory: little by little, as the CPU drops prefetches that come in a burst. */
 AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups) {
-  enum { FEWEST = 8, LARGEST = 16 }; /* elements that are worth it; results of a register tile */
+  enum { FEWEST = 8 };   /* elements of a pixel that are worth it */
+  enum { LARGEST = 16 }; /* results of a register tile */
   const AmpConv *a = p->a;
   const AmpAxis *high = &p->high_span, *wide = &p->wide_span;
   const int64_t rows = amp_least(a->rows, high->outs - p->row);
@@ -130,8 +138,8 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
   p->next_step = amp_pieces(p->next_bytes, tiles * p->tile.channels * amp_filter_taps(a));
 }
 
-/* What a register tile of n results, which reads from x on, fetches: what the next one of the tile
- * reads, if that does not lie in a copy, or what the loop behind reads. */
+/* Says what a register tile of n results, which reads from x on, prefetches: for the loop behind,
+ * or for the next tile that is copied, or else what the next register tile reads where it lies. */
 AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
   p->tile.next = p->is_dense ? x + n * p->tile.step : x;
   p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;
@@ -145,8 +153,8 @@ AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
   p->next_bytes -= bytes;
 }
 
-/* Computes one tile of registers and stores m channels, from k on, of its results. `at` is the row
- * and column of its first result, `far` of the first one of its later half. */
+/* Computes one register tile and stores m channels, from k on, of its results. `at` is the row and
+ * column of its first result, `far` that of the first result of its later half. */
 AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const float *w, int64_t k,
                            int m, const int64_t at[2], const int64_t far[2]) {
   const float *x = p->copy.at + at[0] * p->copy.step[0] + at[1] * p->copy.step[1];
@@ -195,8 +203,8 @@ AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, in
   }
 }
 
-/* The same, one by one and without a product of padding: in a filter with Inf or NaN those would
- * not be zero. */
+/* The same, one result at a time and without the products of padding, which would not be 0 where
+ * the filter has Inf or NaN. */
 AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const float *w, int64_t k,
                            int m) {
   for (int64_t i = 0; i < p->rows; i++)
@@ -206,7 +214,7 @@ AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const floa
     }
 }
 
-/* The same groups where no tap reads anything. */
+/* Stores the results of groups first..last-1 where no tap reads anything: they are 0. */
 AMP_FN void amp_conv_zero(AmpConvPart *p, int64_t first, int64_t last) {
   const int64_t size = amp_size(p->a->out.dtype), k = first * AMP_OUTS;
   const int64_t n = amp_least(last * AMP_OUTS, p->a->k) - k;
@@ -331,11 +339,11 @@ struct AmpConvLoop {
   int64_t parts;       /* into which the groups of a tile are split */
   int bad;             /* of the direct method: see amp_pack_filter */
   int reuse;           /* each thread has one place for the results of its tiles */
-  const AmpGrid *grid; /* of the loop behind, */
-  AmpLoopFn *behind;   /* or NULL, */
-  const void *args;    /* and its args; */
-  const AmpRef *reads; /* of what it reads, each with its bit in `each` lies */
-  uint64_t each;       /* element by element like the result */
+  const AmpGrid *grid; /* how the loop behind is cut, */
+  AmpLoopFn *behind;   /* its function, or NULL if there is none, */
+  const void *args;    /* its args, */
+  const AmpRef *reads; /* the tensors that it reads, */
+  uint64_t each;       /* and a bit for each that says whether it has the result's shape */
 };
 
 AMP_INLINE AmpConvPart amp_conv_tile_at(const AmpConvLoop *l, int64_t tile) {
@@ -369,7 +377,8 @@ AMP_FN void amp_conv_behind(const AmprtRun *run, const AmpConvLoop *l, int64_t t
   }
 }
 
-/* What the loop behind reads of a tile's results, from `first` on. */
+/* Sets what is prefetched for the loop behind: what it reads of other tensors for a tile, `count`
+ * elements from `first` on. */
 AMP_FN void amp_conv_look_ahead(const AmprtRun *run, const AmpConvLoop *l, int64_t first,
                                 int64_t count, AmpFetch *f) {
   enum { RESULTS = 14 }; /* of a register tile */

@@ -1,6 +1,6 @@
-/* The register tiles of convolutions and of filters' gradients, of pairs of bf16, by the matrix
- * registers of AMX. They take the place of the tiles in conv_tile.h and conv_grad_tile.h where a
- * block of channels is whole, and read what those read; the order of their sums is AMX's own. */
+/* The register tiles of convolutions, of pairs of bf16, by the matrix registers of AMX. They take
+ * the place of the larger tiles in conv_tile.h where at least one whole block of pairs is read, and
+ * read what those read; but the order of their sums is AMX's own. */
 #ifndef AMP_CONV_AMX_H
 #define AMP_CONV_AMX_H
 
@@ -9,7 +9,8 @@
 
 #ifdef __AVX512BF16__
 
-/* What a tile of the last elements of a block reads, with zeros behind them. */
+/* A copy of the last elements of a block, where they do not fill the rows of a register, with zeros
+ * behind them: of the image, and of the filter. */
 typedef struct AmpAmxRest {
   float x[2][AMP_AMX_ROWS][AMP_BLOCK], w[AMP_BLOCK][AMP_OUTS];
 } AmpAmxRest;
@@ -24,8 +25,8 @@ AMP_FN void amp_amx_rest(AmpAmxRest *rest, const AmpElement *const x[2], int64_t
   __builtin_memcpy(rest->w, w, AMP_OUTS * bytes);
 }
 
-/* `near` results side by side, which are the rows of one operand, and as many from a->far on, which
- * are those of another, times the channels of a group. */
+/* A tile of 2 * `near` results and the channels of a group. `near` results that lie side by side
+ * are the rows of one operand a, and as many from a->far on those of the other. */
 AMP_AMX_FN void amp_conv_amx(const AmpConvTile *a, const float *x, const float *w, void *y,
                              const AmpAmxShape *shape) {
   const int near = shape->rows[0];

@@ -5,9 +5,10 @@
 
 #include "codegen/text/common/args.h"
 
-/* Channels go in blocks of AMP_BLOCK, those of the result in groups of at most AMP_GROUP (of a
- * filter's gradient: AMP_GRAD_GROUP); the width of vectors says how many make a group. Workspace is
- * planned for AMP_TEAM threads: a program that runs more has one more buffer. */
+/* Channels that are read are cut into blocks of AMP_BLOCK. Channels of the result are cut into
+ * groups: of two vectors in a convolution, at most AMP_GROUP, and of AMP_GRAD_GROUP in a filter's
+ * gradient. Workspace is planned for AMP_TEAM threads; a program that runs more allocates memory
+ * for the others when it starts (amp_more_lanes). */
 enum { AMP_BLOCK = 16, AMP_GROUP = 32, AMP_GRAD_GROUP = 64, AMP_TEAM = 4 };
 enum { AMP_LINE = 64 }; /* bytes of a cache line */
 
@@ -21,7 +22,8 @@ static inline int64_t amp_most(int64_t a, int64_t b) {
 static inline int64_t amp_ceil(int64_t n, int64_t unit) {
   return (n + unit - 1) / unit * unit;
 }
-/* How many pieces of at most `each` n is cut into, and their size when they are equal. */
+/* amp_pieces: how many pieces of at most `each` n is cut into. amp_even: the size of the largest
+ * where that many pieces are as equal as can be. */
 static inline int64_t amp_pieces(int64_t n, int64_t each) {
   return (n + each - 1) / each;
 }
@@ -42,8 +44,9 @@ static inline int amp_leaves(const AmpWindow *w, int backward) {
   return w->taps > 1 || w->pad || (windows - 1) * w->stride + w->taps > image;
 }
 
-/* One axis of the results with equal taps: all of them or, in a data gradient, those whose position
- * has the same remainder. Tap t of result i reads element i * step + t + origin. */
+/* One axis of results that have the same taps: of all results or, in a data gradient, of those
+ * whose positions leave the same remainder when they are divided by the stride. Tap t of result i
+ * reads element i * step + t + origin. */
 typedef struct AmpAxis {
   int64_t outs, out_first, out_step; /* result i lies at out_first + i * out_step */
   int64_t taps, step, origin;
@@ -66,7 +69,7 @@ static inline AmpAxis amp_axis_backward(const AmpWindow *w, int64_t phase) {
   return a;
 }
 
-/* The axis that reads whatever the results of any remainder read. */
+/* One axis for the results of all remainders together: it reads whatever any of them reads. */
 static inline AmpAxis amp_axis_span(const AmpWindow *w, int backward) {
   if (!backward)
     return amp_axis_forward(w);
@@ -77,7 +80,8 @@ static inline AmpAxis amp_axis_span(const AmpWindow *w, int backward) {
   return a;
 }
 
-/* How many remainders there are, and how many elements of each `n` neighbouring results read. */
+/* What an axis reads is sorted by the remainder of its position divided by `step`. amp_phases: how
+ * many remainders there are. amp_reach: how many elements of each `n` neighbouring results read. */
 static inline int64_t amp_phases(const AmpAxis *a) {
   return a->taps < a->step ? a->taps : a->step;
 }
@@ -92,26 +96,29 @@ typedef struct AmpConv {
   AmpRef in, filter, out;
   AmpWindow high, wide;
   int64_t n, c, k;              /* images, channels that are read, channels of the result */
-  int64_t in_pixel, in_channel; /* elements from one to the next */
+  int64_t in_pixel, in_channel; /* elements from one pixel or channel to the next */
+  /* elements of the filter from one channel of the result, tap or channel read to the next */
   int64_t filter_out, filter_tap, filter_in;
-  int64_t images, rows, cols; /* at most so many results of a channel are one tile */
-  int64_t packed;             /* offset in the arena: the filter as the kernels read it, */
-  int64_t lane;               /* and each thread's memory, */
-  int64_t lane_bytes;         /* which are so many */
+  int64_t images, rows, cols; /* a tile is at most images x rows x cols results of each channel */
+  int64_t packed;             /* offset in the arena of the filter as the kernels read it */
+  int64_t lane, lane_bytes;   /* offset of the threads' memory, and bytes of each thread's */
   int32_t backward;
-  int32_t copy, copy_pairs; /* or the image is read where it lies; of bf16 in pairs */
-  int32_t passing;  /* the results are for the loop behind alone (see amp_conv_with), which may take
-                      them from any part of `out` */
-  int32_t winograd; /* by that method: wino.h */
-  int64_t wino_images, wino_rows; /* in blocks of so many rows of so many images of a tile */
+  int32_t copy;       /* are tiles of the image copied, or read where they lie? */
+  int32_t copy_pairs; /* the same where the CPU multiplies pairs of bf16 */
+  /* only the loop behind (see amp_conv_with) reads the results: they may lie anywhere in `out` */
+  int32_t passing;
+  /* by Winograd's method (wino.h), unless the CPU multiplies pairs of bf16: a tile is then cut into
+   * blocks of at most wino_rows rows of wino_images images */
+  int32_t winograd;
+  int64_t wino_images, wino_rows;
 } AmpConv;
 
-/* The tiles that the results of a convolution are cut into. Where a loop follows, each is a run of
- * neighbouring elements of the result. */
+/* The tiles that the results of a convolution are cut into. Where a loop follows, each tile is a
+ * run of neighbouring elements of the result. */
 typedef struct AmpTiles {
-  int64_t down, across; /* of an image */
-  int64_t all;
-  int64_t elements; /* of the largest */
+  int64_t down, across; /* tiles of an image, from top to bottom and from left to right */
+  int64_t all;          /* tiles of all images */
+  int64_t elements;     /* of the result in the largest tile */
 } AmpTiles;
 
 static inline AmpTiles amp_tiles(const AmpConv *a) {
@@ -126,26 +133,28 @@ static inline AmpTiles amp_tiles(const AmpConv *a) {
 
 /* ---- Winograd's method ---- */
 
-/* Windows of 3 x 3 that move by 1: each 2 x 2 results are a tile, whose AMP_WINO products are of a
- * channel that is read and one of the result. */
+/* For windows of 3 x 3 and stride 1. A tile is 2 x 2 results, which take AMP_WINO products for each
+ * channel that is read and each channel of the result. */
 enum { AMP_WINO = 16, AMP_WINO_TAPS = 9 };
 
-/* Floats from one of the products to the next where each takes `floats`: an odd number of cache
- * lines, so that the products do not share their places in the cache. */
+/* Floats from the data of one of the AMP_WINO products to that of the next, where each takes
+ * `floats`: an odd number of cache lines, so that they do not all fall into the same sets of the
+ * cache. */
 static inline int64_t amp_wino_step(int64_t floats) {
   const int64_t line = AMP_LINE / (int64_t)sizeof(float);
   return (amp_pieces(floats, line) | 1) * line;
 }
 
-/* Tiles of 2 x 2 results of a block, and how many more their products may be computed for. */
+/* How many tiles of 2 x 2 results a block has. Register tiles may compute products for up to
+ * AMP_WINO_MORE tiles behind the last one. */
 static inline int64_t amp_wino_tiles(const AmpConv *a) {
   return a->wino_images * amp_pieces(a->wino_rows, 2) * amp_pieces(a->wide.out, 2);
 }
 enum { AMP_WINO_MORE = 15 };
 
 /* The memory of a thread, in bytes from its start: the list of taps, the copy of one image's rows,
- * the transformed tiles, and the products of a group of channels (or its filter, where a result is
- * not finite). */
+ * the transformed tiles, and the products of a group of channels. Where a result is not finite, the
+ * place of the products holds the packed filter of that group. */
 typedef struct AmpWinoLane {
   int64_t copy, in, products, bytes;
 } AmpWinoLane;
@@ -162,36 +171,44 @@ static inline AmpWinoLane amp_wino_lane(const AmpConv *a) {
   return l;
 }
 
-/* The filter's gradient, from x and dy. Its sum over all results is cut into tiles of at most rows
- * x cols results of `images` images. */
+/* The filter's gradient, from x and dy. Each of its elements belongs to a tap, a channel of x and a
+ * channel of dy, and is a sum of products over all results of the convolution. A register tile
+ * multiplies vectors of neighbouring channels of one of the two tensors with single channels of the
+ * other one, which are called units here: each is broadcast to all elements of a vector. The
+ * results are cut into tiles of at most rows x cols results of `images` images. */
 typedef struct AmpConvGrad {
   AmpRef x, dy, out;
   AmpWindow high, wide;
   int64_t n, c, k;
-  int64_t few;   /* not 0: x has so few channels that all those of a row of the filter, taps and
-                  channels, are one row of c channels; taps are then rows alone */
-  int32_t vec_x; /* the vectors of a register tile are of channels of x, and its units, which are
-                    multiplied with them, of dy; else the other way round */
+  /* not 0: x has so few channels, `few`, that a row of the filter counts as one tap of
+   * few * (taps of the row) = c channels */
+  int64_t few;
+  int32_t vec_x; /* vectors are of channels of x and units of dy; else the other way round */
   int64_t images, rows, cols;
-  int64_t part_blocks, part_groups; /* the sums that a thread computes at a time are of at most so
-                                       many blocks of units and groups of vectors */
-  int32_t copy_x, copy_dy;          /* or they are read where they lie */
-  int64_t slots;            /* partial sums, each over a fixed range of tiles; 1: a thread computes
-                              the sums of a part over all tiles */
-  int64_t sums, sums_bytes; /* of slots: offset in the arena, and bytes of one */
-  int64_t lane, lane_bytes; /* each thread's memory: a list of taps, and at these offsets the copies
-                               of a tile and the sums of a part */
+  /* the sums that a thread computes at a time are of at most so many blocks of units and groups of
+   * vectors */
+  int64_t part_blocks, part_groups;
+  int32_t copy_x, copy_dy; /* are tiles of them copied, or read where they lie? */
+  /* how many partial sums there are, each over a fixed range of tiles; 1: a thread computes the
+   * sums of a part over all tiles */
+  int64_t slots;
+  int64_t sums, sums_bytes; /* where the slots lie in the arena, and bytes of one */
+  /* each thread's memory: a list of taps, and at the offsets below the copies of a tile and the
+   * sums of a part */
+  int64_t lane, lane_bytes;
   int64_t x_at, dy_at, sums_at;
-  /* By Winograd's method: pieces of some rows of some images, parts of some blocks of channels of
-   * dy and one group of channels of x, and slots of some pieces. Else 0. */
+  /* 0, or for Winograd's method: a piece is wino_rows rows of wino_images images, a part is at most
+   * wino_blocks blocks of channels of dy and one group of channels of x, and all pieces are shared
+   * out to wino_slots slots. */
   int64_t wino_images, wino_rows, wino_blocks, wino_slots;
 } AmpConvGrad;
 
-/* Floats of a row of the sums of a channel of dy: the channels of x of a group. */
+/* Floats from the sums of one channel of dy to those of the next: one for each channel of x of a
+ * group. */
 static inline int64_t amp_wino_grad_ins(const AmpConvGrad *a) {
   return amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_GRAD_GROUP);
 }
-/* The sums of a block of channels of dy and a group of channels of x. */
+/* Floats that the sums of a block of channels of dy and a group of channels of x take. */
 static inline int64_t amp_wino_grad_each(const AmpConvGrad *a) {
   return AMP_WINO * amp_wino_step(AMP_BLOCK * amp_wino_grad_ins(a));
 }
@@ -201,7 +218,7 @@ static inline int64_t amp_wino_grad_pieces(const AmpConvGrad *a) {
 
 /* The memory of a thread that computes a part of a filter's gradient by Winograd's method, in
  * floats from its start: the sums, if there is one slot, the transformed tiles of x and of dy, and
- * the copies of rows of a block that is not whole. */
+ * copies of rows (amp_wino_rows). */
 typedef struct AmpWinoGradLane {
   int64_t x, dy, copy, all;
 } AmpWinoGradLane;
@@ -231,18 +248,21 @@ static inline int64_t amp_grad_blocks(const AmpConvGrad *a) {
 static inline int64_t amp_grad_groups(const AmpConvGrad *a) {
   return amp_pieces(amp_grad_vecs(a), AMP_GRAD_GROUP);
 }
-/* A row of the sums of a unit: the channels of a group. */
+/* Floats from the sums of one unit to those of the next: one for each channel of a group of
+ * vectors. */
 static inline int64_t amp_grad_outs(const AmpConvGrad *a) {
   return amp_least(amp_ceil(amp_grad_vecs(a), AMP_BLOCK), AMP_GRAD_GROUP);
 }
-/* The results that are added up in registers before they are added to the sums: as many as leave a
- * group of vectors and a block of units in the first-level cache. */
+/* How many results a register tile adds up before that is added to the sums: as many as fit the
+ * first-level cache with all that is read for them of one group of vectors and one block of
+ * units. */
 static inline int64_t amp_grad_piece(const AmpConvGrad *a) {
   enum { FLOATS = 8320 };
   const int64_t in = a->few ? a->few * a->wide.stride : amp_grad_units(a);
   return FLOATS / (amp_grad_outs(a) + amp_least(in, AMP_BLOCK));
 }
-/* Floats of a row of the copy of few channels; a vector may be stored behind the last one. */
+/* Floats of a row of the copy of few channels, with room for a vector that is stored behind the
+ * last one. */
 static inline int64_t amp_grad_row(const AmpConvGrad *a, int64_t cols) {
   const int64_t n = ((cols - 1) * a->wide.stride + a->wide.taps) * a->few;
   return amp_ceil(n, AMP_BLOCK) + AMP_BLOCK;
@@ -256,7 +276,7 @@ typedef struct AmpGradTile {
   int64_t vec_image, vec_row, vec_col, vec_block;
   int64_t outs; /* from the sums of one unit to the next */
 } AmpGradTile;
-typedef struct AmpGradTap { /* what one tap sums: the first elements */
+typedef struct AmpGradTap { /* what one tap sums, and the first unit and vector that it reads */
   AmpGradTile tile;
   int64_t unit, vec;
 } AmpGradTap;

@@ -22,13 +22,13 @@ AMP_INLINE int64_t amp_filter_taps(const AmpConv *a) {
   return a->high.taps * a->wide.taps;
 }
 
-/* The number of a tap of the filter among the packed ones. */
+/* The place of a tap of the filter among the packed taps. */
 AMP_INLINE int64_t amp_packed_tap(const AmpConv *a, int64_t tap) {
   return a->backward ? amp_filter_taps(a) - 1 - tap : tap;
 }
 
-/* Is it computed from pairs of bf16? How many bf16 or floats are then an element that kernels read,
- * and how many such elements a pixel has. */
+/* Is the convolution computed from pairs of bf16, so that kernels read elements that are pairs? How
+ * many values of a tensor make an element, and how many elements a pixel has. */
 AMP_INLINE int amp_in_pairs(const AmpConv *a) {
   return AMP_PAIRS && a->in.dtype == AMPRT_BF16 && a->filter.dtype == AMPRT_BF16;
 }
@@ -62,8 +62,9 @@ AMP_INLINE AmpF8 amp_load4_twice(const AmpElement *from, const AmpElement *other
 }
 #endif
 
-/* amp_fours: four elements of every fourth row, of as many rows as a vector has elements.
- * AMP_IN_FOURS: the same shuffle in each four of v and w; index x is of v if it is below 4. */
+/* amp_fours: a vector of the first four elements of every fourth row, of AMP_WIDE rows.
+ * AMP_IN_FOURS: the same shuffle within each four elements of v and w; indices below 4 are elements
+ * of v, others of w. */
 #define AMP_OF(four, x) ((x) < 4 ? (x) + (four) : (x)-4 + AMP_WIDE + (four))
 #define AMP_OF_ALL(four, a, b, c, d)                                                               \
   AMP_OF(four, a), AMP_OF(four, b), AMP_OF(four, c), AMP_OF(four, d)
@@ -142,8 +143,8 @@ AMP_FN int amp_any_wild_pair(const float *x, int64_t n) {
   return amp_v_any(wild[0] | wild[1]);
 }
 
-/* Packs one tap of one group and block where channels that are read lie side by side: n elements of
- * m channels of the result, the first at `at`, of which `have` channels exist. */
+/* Packs one tap of one group and block where the channels that are read lie side by side: `have` of
+ * them, which are n elements, for each of m channels of the result, from the one at `at` on. */
 AMP_FN void amp_pack_transposed(const AmpConv *a, const void *filter, float *to, int64_t at, int n,
                                 int have, int m) {
   float buf[AMP_OUTS][AMP_BLOCK];
@@ -174,8 +175,8 @@ AMP_FN void amp_pack_transposed(const AmpConv *a, const void *filter, float *to,
   amp_transpose(to, AMP_OUTS, from, step, m, n);
 }
 
-/* Packs m channels of the result that lie side by side, of the pairs of `from` and, if it exists,
- * `other`. */
+/* Packs m channels of the result that lie side by side. Each becomes a pair of its value at `from`
+ * and its value at `other`, or 0 if that is NULL. */
 AMP_FN void amp_pack_pairs(float *to, const uint16_t *from, const uint16_t *other, int m) {
   for (int i = 0; m == AMP_OUTS && other && i < AMP_OUTS; i += 8) {
     AmpS8 a, b;
@@ -225,10 +226,11 @@ AMP_FN void amp_pack_rows(const AmpConv *a, const void *filter, float *packed, i
 
 typedef struct AmpPackLoop {
   const AmpConv *a;
-  int look, *wild; /* set by any chunk */
+  int look, *wild; /* is Inf or NaN looked for; set by chunks that find it */
 } AmpPackLoop;
 
-/* Each chunk reads what lies side by side. */
+/* Packs one block of channels that are read and, of the two, taps or groups: that one which makes
+ * the chunk read what lies side by side. */
 AMP_FN void amp_pack_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpPackLoop *l = (const AmpPackLoop *)args;
   const AmpConv *a = l->a;

@@ -12,11 +12,11 @@
 
 typedef struct AmpGradPart { /* a part of the filter: some channels of x and of dy */
   const AmpConvGrad *a;
-  int pairs; /* of images, of bf16 */
-  AmpAxis high, wide, one;
+  int pairs;                     /* of images, of bf16 */
+  AmpAxis high, wide, one;       /* how x is read, and `one`: dy, both ways */
   AmpSource x, dy;               /* of these channels alone */
-  int64_t block, blocks, groups; /* of units: the first block, and how many; of vectors */
-  AmpGradSteps steps[2][2];      /* of all and of the last block; of all and of the last group */
+  int64_t block, blocks, groups; /* the first block of units, how many, and groups of vectors */
+  AmpGradSteps steps[2][2];      /* of any block or the last, of any group or the last */
   AmpGradTap *tap;
   float *x_copy, *dy_copy, *sums;
   AmpGradView x_view, dy_view; /* of a tile */
@@ -29,7 +29,8 @@ typedef struct AmpGradPart { /* a part of the filter: some channels of x and of 
 AMP_INLINE int64_t amp_grad_each(const AmpConvGrad *a) {
   return amp_grad_taps(a) * AMP_BLOCK * amp_grad_outs(a);
 }
-/* Are two images one, whose elements are pairs? */
+/* Are bf16 multiplied in pairs? Two images that follow one another then count as one, whose
+ * elements are pairs. */
 AMP_INLINE int amp_grad_pairs(const AmpConvGrad *a) {
   return AMP_PAIRS && a->x.dtype == AMPRT_BF16 && a->dy.dtype == AMPRT_BF16;
 }
@@ -54,7 +55,7 @@ AMP_INLINE AmpGradSpan amp_grad_span(const AmpConvGrad *a, int64_t tile) {
 
 /* ---- sums ---- */
 
-/* Of results first..last-1 of an axis, those whose tap t reads no padding. */
+/* Narrows results *first..*last-1 of an axis to those whose tap t reads no padding. */
 AMP_INLINE void amp_trim(const AmpAxis *axis, int64_t in, int64_t t, int64_t *first,
                          int64_t *last) {
   const int64_t before = -axis->origin - t, after = in - axis->origin - t; /* below i * step */
@@ -80,8 +81,8 @@ AMP_INLINE void amp_grad_join(AmpGradTile *t) {
   }
 }
 
-/* Lists what the taps add up of rows down[0]..down[1]-1 and columns across[0]..across[1]-1 of a
- * tile. */
+/* Lists for each tap what it adds up in rows down[0]..down[1]-1 and columns across[0]..across[1]-1
+ * of a tile. */
 AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t down[2],
                           const int64_t across[2]) {
   const AmpConvGrad *a = p->a;
@@ -147,7 +148,7 @@ AMP_FN void amp_grad_add(AmpGradPart *p) {
 
 /* ---- few channels: results whose windows reach beyond the row ---- */
 
-/* The results first..last-1 of a tile, whose windows do not. */
+/* Columns *first..*last-1 of a tile: those whose windows lie within the row. */
 AMP_INLINE void amp_grad_inner(const AmpGradPart *p, const AmpGradSpan *t, int64_t *first,
                                int64_t *last) {
   int64_t from = t->col, to = t->col + t->cols;
@@ -157,7 +158,7 @@ AMP_INLINE void amp_grad_inner(const AmpGradPart *p, const AmpGradSpan *t, int64
   *last = to - t->col > *first ? to - t->col : *first;
 }
 
-/* Adds the products of n channels of dy, from k on, of a result, without those of the padding. */
+/* Adds the products of one result with n channels of dy, from k on, but none with the padding. */
 AMP_FN void amp_grad_add_edge(AmpGradPart *p, int64_t image, int64_t row, int64_t col,
                               const float *dy, int64_t k, int64_t n) {
   const AmpConvGrad *a = p->a;
@@ -190,8 +191,8 @@ AMP_INLINE AmpV amp_grad_zeros(const float *v, int64_t n, AmpV sum) {
   return sum;
 }
 
-/* Products of dy with the padding are 0 where dy is finite. Is it, in all those results? With `add`
- * adds what they give. */
+/* Is dy finite in all results of a tile outside of columns first..last-1? Its products with the
+ * padding are then 0. With `add` adds what these results give, without such products. */
 AMP_FN int amp_grad_edges(AmpGradPart *p, const AmpGradSpan *t, int64_t first, int64_t last,
                           int add) {
   const AmpConvGrad *a = p->a;
@@ -219,7 +220,7 @@ AMP_FN int amp_grad_edges(AmpGradPart *p, const AmpGradSpan *t, int64_t first, i
 
 /* ---- tiles ---- */
 
-/* The elements that a tile reads: copies them, if that is to be. */
+/* Sets where the elements lie that a tile reads. Copies them first where the plan says so. */
 AMP_INLINE void amp_grad_read(AmpGradPart *p, const AmpGradSpan *t) {
   const AmpConvGrad *a = p->a;
   if (a->few) {
@@ -266,7 +267,8 @@ AMP_FN void amp_grad_tile_sums(AmpGradPart *p, const AmpGradSpan *t) {
     }
 }
 
-/* to[j * to_step + i] = from[i * from_step + j] for i below n and j below m, line by line. */
+/* to[j * to_step + i] = from[i * from_step + j] for i below n and j below m, four rows of `to` at a
+ * time. */
 AMP_INLINE void amp_grad_transpose(float *to, int64_t to_step, const float *from, int64_t from_step,
                                    int n, int m) {
   for (int j = 0; j < m; j += 4)
@@ -336,7 +338,7 @@ typedef struct AmpGradChannels {
   int64_t first, n;
 } AmpGradChannels;
 
-/* Those of x, or those of dy. */
+/* The channels of x in a box, or with `x` 0 those of dy. */
 AMP_INLINE AmpGradChannels amp_grad_channels(const AmpConvGrad *a, const AmpGradBox *box, int x) {
   const int64_t all = x ? a->c : a->k, vec = x == !!a->vec_x;
   const int64_t first = vec ? box->group * AMP_GRAD_GROUP : box->block * AMP_BLOCK;
@@ -344,7 +346,7 @@ AMP_INLINE AmpGradChannels amp_grad_channels(const AmpConvGrad *a, const AmpGrad
   return (AmpGradChannels){first, amp_least(all - first, n)};
 }
 
-/* Channels c of x and k of dy; `pairs`: of two images, of bf16. */
+/* What is read of channels c of x and k of dy. With `pairs` elements are pairs of two images. */
 AMP_FN void amp_grad_sources(const AmprtRun *run, const AmpConvGrad *a, AmpGradChannels c,
                              AmpGradChannels k, int pairs, AmpSource *x, AmpSource *dy) {
   const int64_t x_size[3] = {a->high.in, a->wide.in, a->few ? a->few : a->c};
@@ -358,7 +360,7 @@ AMP_INLINE void amp_grad_box_sources(const AmprtRun *run, const AmpConvGrad *a,
                    amp_grad_pairs(a), x, dy);
 }
 
-/* The place of the result of channels c of x and k of dy. */
+/* The cache lines of the result for channels c of x and k of dy. */
 AMP_FN AmpGradLines amp_grad_result_lines(const AmprtRun *run, const AmpConvGrad *a,
                                           AmpGradChannels c, AmpGradChannels k) {
   const int64_t size = amp_size(a->out.dtype), taps = amp_grad_taps(a);
@@ -369,7 +371,7 @@ AMP_FN AmpGradLines amp_grad_result_lines(const AmprtRun *run, const AmpConvGrad
                      .step = {AMP_LINE, a->c * size, 0, 0}});
 }
 
-/* What follows tile t of `box` in the memory of this thread: the next tile, or after the last one
+/* Sets what this thread prefetches during tile t of `box`: the next tile, or during the last one
  * the place of the result and the first tile of the box `then`. */
 AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, int64_t first,
                                 int64_t last, const AmpGradBox *box, const AmpGradBox *then) {
@@ -448,15 +450,16 @@ AMP_INLINE AmpGradBox amp_grad_box(const AmpGradLoop *l, int64_t part) {
   return box;
 }
 
-/* The part behind it is the one that this thread mostly computes next. */
+/* One part. While it is computed, the part behind it is prefetched, which is mostly the one that
+ * this thread computes next. */
 AMP_FN void amp_grad_one_part(const AmprtRun *run, const void *args, int64_t part) {
   const AmpGradLoop *l = (const AmpGradLoop *)args;
   const AmpGradBox box = amp_grad_box(l, part), then = amp_grad_box(l, part + 1);
   amp_grad_part(run, l->a, 0, &box, part + 1 < l->down * l->across ? &then : NULL);
 }
 
-/* One slot; threads share out the parts of the filter, which become smaller where there are many
- * threads. */
+/* With one slot: threads share out the parts of the filter, which are made smaller where there are
+ * many threads. */
 AMP_FN void amp_grad_by_part(const AmprtRun *run, const AmpConvGrad *a) {
   const int64_t groups = amp_grad_groups(a), blocks = amp_grad_blocks(a);
   const int64_t want = 2 * (int64_t)run->threads->count();

@@ -1,6 +1,7 @@
-/* The register tile of a filter's gradient by the matrix registers of AMX: a block of units times
- * some vectors, of pairs of bf16. It takes the place of the one in conv_grad_tile.h and reads what
- * that reads; but 16 results are one product, for which the units are transposed first. */
+/* The register tile of a filter's gradient by the matrix registers of AMX: a whole block of units
+ * times some vectors, of pairs of bf16. It takes the place of those in conv_grad_tile.h and reads
+ * what they read. One product of matrices is summed over 16 results; for that, the units of these
+ * results are transposed first. */
 #ifndef AMP_CONV_GRAD_AMX_H
 #define AMP_CONV_GRAD_AMX_H
 
@@ -9,7 +10,7 @@
 
 #ifdef __AVX512BF16__
 
-/* Of a block of units, for products of 1 to 16 results. */
+/* The shapes for a block of units where one product is summed over n results. */
 #define AMP_GRAD_AMX_SHAPE(n) AMP_AMX_MATRICES(AMP_BLOCK, n)
 static const AmpAmxShape amp_grad_amx_shapes[] = {
     AMP_GRAD_AMX_SHAPE(1),  AMP_GRAD_AMX_SHAPE(2),  AMP_GRAD_AMX_SHAPE(3),  AMP_GRAD_AMX_SHAPE(4),
@@ -17,7 +18,7 @@ static const AmpAmxShape amp_grad_amx_shapes[] = {
     AMP_GRAD_AMX_SHAPE(9),  AMP_GRAD_AMX_SHAPE(10), AMP_GRAD_AMX_SHAPE(11), AMP_GRAD_AMX_SHAPE(12),
     AMP_GRAD_AMX_SHAPE(13), AMP_GRAD_AMX_SHAPE(14), AMP_GRAD_AMX_SHAPE(15), AMP_GRAD_AMX_SHAPE(16)};
 
-/* Adds to `sum` what n of columns first..last-1 give at a time. */
+/* Adds to `sum` what the results in columns first..last-1 give, n of them with each product. */
 AMP_AMX_FN void amp_grad_amx_columns(const AmpGradTile *a, const float *unit, const float *vec,
                                      float *sum, int vectors, int64_t first, int64_t last, int n) {
   float transposed[AMP_BLOCK][AMP_AMX_ROWS], sums[AMP_AMX_SUMS][AMP_BLOCK][AMP_WIDE];

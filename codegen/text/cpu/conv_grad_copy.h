@@ -26,7 +26,7 @@ typedef struct AmpGradView {
                                 columns */
 } AmpGradView;
 
-/* Of f32 as it lies. */
+/* The view of f32 that is read where it lies. */
 AMP_INLINE AmpGradView amp_grad_direct(const AmpSource *s, const AmpAxis *high, const AmpAxis *wide,
                                        const AmpGradSpan *t) {
   const int64_t line = s->w * s->pixel, h = t->row * high->step + high->origin;
@@ -60,7 +60,8 @@ AMP_INLINE void amp_grad_copy_block(float *to, const float *from) {
 typedef uint16_t AmpS16 __attribute__((vector_size(32)));
 typedef uint32_t AmpU16 __attribute__((vector_size(64)));
 
-/* n channels of a pixel and those of the same pixel `pair` further on, or zeros if that is 0. */
+/* Pairs of n channels of a pixel and those of the same pixel of another image, which lie `pair`
+ * further on; 0: zeros in place of those. */
 AMP_INLINE void amp_grad_copy_pair(float *to, const uint16_t *from, int64_t pair, int n) {
   AmpS16 a = {0}, b = {0};
   __builtin_memcpy(&a, from, (size_t)n * sizeof *from);
@@ -168,7 +169,7 @@ AMP_FN void amp_grad_copy_row(const AmpSource *s, float *to, int64_t block, int6
   amp_grad_clear(to + last * AMP_BLOCK, block, blocks, n - last);
 }
 
-/* Copies what a tile reads of `all` images. */
+/* Copies what a tile reads; there are `all` images. */
 AMP_FN void amp_grad_copy(const AmpSource *s, float *to, const AmpGradView *v, const AmpAxis *high,
                           const AmpAxis *wide, const AmpGradSpan *t, int64_t all) {
   const int64_t phases[2] = {amp_phases(high), amp_phases(wide)};
@@ -238,12 +239,12 @@ AMP_FN void amp_grad_copy_few(const AmpConvGrad *a, const AmpSource *s, float *t
 
 /* ---- fetching ahead ---- */
 
-/* Lines of memory that are read later: so many of a pixel, pixels of a row, rows of an image, and
+/* Cache lines that are read later: so many of a pixel, pixels of a row, rows of an image, and
  * images. */
 typedef struct AmpGradLines {
   const char *at;
   int64_t n[4], step[4]; /* how many, and bytes from one to the next */
-  int64_t line, done[4]; /* done[0] is not used */
+  int64_t line, done[4]; /* how many of each are done; done[0] is not used */
   const char *next;      /* where the lines of the current pixel begin */
 } AmpGradLines;
 
@@ -251,8 +252,8 @@ AMP_INLINE int64_t amp_grad_lines_count(const AmpGradLines *l) {
   return l->n[0] * l->n[1] * l->n[2] * l->n[3];
 }
 
-/* Of an axis with `in` elements: the first one that results first..first+n read, and how many,
- * `*step` apart. */
+/* What results first..first+n-1 read of an axis with `in` elements: the first element, and how
+ * many, `*step` apart. */
 AMP_INLINE int64_t amp_grad_reads(const AmpAxis *axis, int64_t in, int64_t first, int64_t n,
                                   int64_t *count, int64_t *step) {
   int64_t from = first * axis->step + axis->origin;
@@ -276,7 +277,7 @@ AMP_INLINE AmpGradLines amp_grad_lines_begin(AmpGradLines l) {
   return l;
 }
 
-/* What a tile reads of `all` images. */
+/* The lines that a tile reads; there are `all` images. */
 AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, const AmpAxis *wide,
                                    const AmpGradSpan *t, int64_t all) {
   const int64_t size = amp_size(s->dtype), each = s->pair ? 2 : 1;
@@ -298,7 +299,7 @@ AMP_FN AmpGradLines amp_grad_lines(const AmpSource *s, const AmpAxis *high, cons
   return amp_grad_lines_begin(l);
 }
 
-/* Goes to the next row, behind the last pixel of one. */
+/* Goes on to the next row from behind the last pixel of one. */
 AMP_FN void amp_grad_lines_next_row(AmpGradLines *l) {
   l->done[1] = 0;
   l->next -= l->n[1] * l->step[1];
@@ -312,7 +313,8 @@ AMP_FN void amp_grad_lines_next_row(AmpGradLines *l) {
   l->n[0] = 0;
 }
 
-/* The next lines of three such, at most `most`, that follow one another; 0: there are none. */
+/* Takes lines that follow one another, at most `most`, from the first of three lists that still has
+ * any. Returns how many; 0: there are none. */
 AMP_INLINE int64_t amp_grad_lines_take(AmpGradLines l[3], int64_t most, const char **at) {
   for (int i = 0; i < 3; i++, l++)
     if (l->n[0]) {
@@ -344,8 +346,9 @@ AMP_INLINE void amp_grad_share(AmpGradFetch *f, int64_t tiles) {
   f->each = amp_pieces(lines, tiles);
 }
 
-/* Fetches the share of a register tile of so many results. Lines that follow one another are left
- * to it, if it fetches any; where none are, it fetches `own`, which it reads itself. */
+/* Prefetches the share of a register tile of so many results. Where that is one run of lines,
+ * mostly, the tile does it itself little by little, if it prefetches at all (`fetches`); one that
+ * is left nothing prefetches `own`, which it reads anyway. */
 AMP_INLINE AmpGradAhead amp_grad_ahead(AmpGradFetch *f, int64_t results, int fetches,
                                        const float *own) {
   AmpGradAhead ahead = {(const char *)own, 0};

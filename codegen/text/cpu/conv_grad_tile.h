@@ -7,7 +7,8 @@
 
 #include "codegen/text/cpu/conv_grad_amx.h"
 
-/* Memory that is read later is fetched meanwhile, for each result from so many bytes further on. */
+/* Memory that a register tile prefetches: at `at` with its first result, and `step` bytes further
+ * on with each further one. */
 typedef struct AmpGradAhead {
   const char *at;
   int64_t step;
@@ -145,7 +146,7 @@ AMP_FN const AmpGradTileRow *amp_grad_step(int n, int m) {
   return best;
 }
 
-/* For n units and m channels of vectors. */
+/* The tiles for n units and m channels of vectors. */
 AMP_FN AmpGradSteps amp_grad_steps(int n, int m, int pairs) {
   AmpGradSteps s = {0};
   const int vectors = (int)amp_pieces(m, AMP_WIDE);

@@ -26,8 +26,8 @@ AMP_INLINE unsigned char *amp_lane(const AmprtRun *run, int64_t lane, int64_t by
 typedef struct AmpSource { /* images to copy from */
   const void *data;
   int64_t h, w, c, pixel, channel; /* elements from pixel to pixel, from channel to channel */
-  int64_t pair; /* not 0: a channel is a pair of bf16, and so far apart do its two lie */
-  int32_t odd;  /* the last pair has no other */
+  int64_t pair;                    /* not 0: an element is a pair of bf16, which lie so far apart */
+  int32_t odd;                     /* the last pair of a pixel has no second one */
   int32_t dtype;
 } AmpSource;
 
@@ -101,7 +101,7 @@ AMP_INLINE void amp_copy_blocks(int dtype, const AmpSource *s, float *to, int64_
   }
 }
 
-/* The same of a block of few channels. What lies behind them in the copy is never used. */
+/* The same of a block with fewer channels. What lies behind them in the copy is never used. */
 AMP_FN void amp_copy_few(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
                          int channels) {
   float buf[AMP_BLOCK];
@@ -148,8 +148,10 @@ AMP_FN int64_t amp_copy_three(float *to, const uint16_t *from, int64_t n) {
   return i;
 }
 
-/* The same for pairs that do not lie side by side, or that not every pixel begins with a whole one
- * of. All channels but the last are pairs if `odd`. Pixels of the copy are `size` elements long. */
+/* The same for any pairs: also where the two channels of a pair do not lie side by side, and where
+ * the number of channels is odd, so that only every other pixel begins at a multiple of 4 bytes.
+ * With `odd` the last element is a channel without a second one. Pixels of the copy are `size`
+ * elements long. */
 AMP_FN void amp_copy_pairs(const AmpSource *s, float *to, int64_t size, int64_t from, int64_t n,
                            int64_t step, int channels, int odd) {
   const uint16_t *data = (const uint16_t *)s->data + from;
@@ -220,8 +222,8 @@ AMP_FN void amp_copy_flat_row(const AmpSource *s, float *to, int64_t row, int64_
   amp_zero(to + last * s->c, (n - last) * s->c);
 }
 
-/* Where so many bytes, a page, lie from pixel to pixel, a few pixels at a time are copied in
- * all their blocks; else all pixels in one block after the other. */
+/* Where pixels lie at least so many bytes apart, which is a page, a few pixels at a time are copied
+ * in all their blocks; else all pixels of a row in one block after the other. */
 enum { AMP_FAR_PIXELS = 4096 };
 
 /* Copies what the results from (row, column) on read of one image. */

@@ -10,8 +10,8 @@ AMP_FN void amp_conv_direct(const AmprtRun *run, const AmpConvLoop *l, AmpConvPa
   amp_conv_part(run, p, &l->cuts, first, last, l->bad);
 }
 
-/* Makes the filter ready, and says how many tiles at least each thread should have, of those that
- * are there or of parts of them. */
+/* Packs or transforms the filter, and chooses what computes the tiles. Returns how many tiles each
+ * thread should have at least, or parts of tiles where there are fewer. */
 AMP_FN int64_t amp_conv_prepare(const AmprtRun *run, AmpConvLoop *l) {
   const AmpConv *a = l->a;
   if (a->winograd && !amp_in_pairs(a)) {

@@ -13,8 +13,9 @@ typedef struct AmpTap {
   int64_t x, filter, run;
 } AmpTap;
 
-/* What tiles have in common. The later half of an even tile may lie elsewhere than behind the
- * earlier one, as in the next row: `far` is from the one's first result to the other's. */
+/* What the tiles of an image have in common. The later half of a tile with an even number of
+ * results may lie elsewhere than behind the earlier half, as in the next row: `far` is the distance
+ * between what their first results read. */
 typedef struct AmpConvTile {
   const AmpTap *tap;
   int64_t taps, filter_taps; /* used here; of the whole filter */
@@ -66,7 +67,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
                               const float *restrict w, void *restrict y, const int pixels,
                               const int vectors, const int pairs) {
   AmpV sum[16][2];
-  const int fetches = pixels >= 6, early = fetches && vectors == 2; /* smaller: gone too soon */
+  const int fetches = pixels >= 6, early = fetches && vectors == 2; /* smaller: over too soon */
   const int near = pixels % 2 ? pixels : pixels / 2;
   const int64_t step = a->step, next_step = a->next_step;
   const unsigned char *next = (const unsigned char *)a->next;
@@ -130,7 +131,7 @@ typedef void AmpConvTileFn(const AmpConvTile *a, const float *x, const float *w,
 typedef struct AmpConvTileRow {
   int pixels;
   AmpConvTileFn *run;
-  int amx; /* is it of conv_amx.h, and that much faster */
+  int amx; /* is it of conv_amx.h, and AMP_AMX_SPEED times as fast? */
 } AmpConvTileRow;
 
 #define AMP_CONV_TILE(p, v)                                                                        \
@@ -158,9 +159,9 @@ static const AmpConvTileRow amp_conv_thin_pair_tiles[] = {
     AMP_CONV_THIN_TILES(AMP_CONV_PAIR_TILE_ROW){0}};
 #endif
 
-/* How runs of results are cut into tiles. A tile of few sums takes as long as one of more, as it
- * waits for its own sums. Tiles of an even number can also compute one half of it in
- * each of two rows. */
+/* How runs of results are cut into register tiles. A tile of few sums takes as long as one of more,
+ * as it waits for its own sums. A tile of an even number of results can also compute one half of
+ * them in each of two rows. */
 enum { AMP_CUT_MOST = 32 };
 typedef struct AmpCut {
   const AmpConvTileRow *row; /* all tiles */

@@ -4,27 +4,28 @@
  * follow from shapes alone.
  *
  * An element that is Inf or NaN makes every result of the tiles that read it Inf or NaN, and an
- * overflow inside a transform does so too. So where all results of a piece and group are finite,
+ * overflow inside a transform does so too. So where all results of a block and group are finite,
  * all was finite on the way; where one is not, they are computed again as conv.h does. */
 #ifndef AMP_WINO_H
 #define AMP_WINO_H
 
 #include "codegen/text/cpu/wino_tile.h"
 
-/* Some rows of some images: what one thread computes at a time, for some groups of channels. */
+/* A block: some rows of some images of a tile of the result, which one thread computes at a time
+ * for some groups of channels. */
 typedef struct AmpWinoBlock {
   const AmpConv *a;
   AmpAxis high, wide;
   int64_t image, images, row, rows; /* of the results */
-  int64_t down, across, tiles;      /* of an image, of a row, of all images */
+  int64_t down, across, tiles;      /* tiles of 2 x 2: of a column, of a row, of all images */
   int64_t first, last;              /* groups */
-  int64_t first_row, all_rows;      /* of the piece, whose blocks share the copy of an image */
+  int64_t first_row, all_rows;      /* of `part`, whose blocks share the copy of an image */
   AmpTileCopy copied;
   float *copy, *in, *products;
   void *out;                      /* as if all results were stored one behind the other */
   int64_t in_step, products_step; /* from product to product */
   const char *next;               /* what the next block reads */
-  const AmpConvPart *part;        /* which it is a block of */
+  const AmpConvPart *part;        /* the tile of the result that this is a block of */
 } AmpWinoBlock;
 
 /* ---- the filter ---- */
@@ -77,8 +78,8 @@ AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int6
          group * AMP_WINO * amp_wino_filter_step(a, AMP_OUTS);
 }
 
-/* Transforms one group and block of the filter: for each product and channel that is read, one
- * vector over the group. The chunk that follows reads what lies beside what this one reads. */
+/* Transforms one group and block of the filter: for each of the products and each channel that is
+ * read, a vector over the group. Chunks are in the order in which the filter lies in memory. */
 AMP_FN void amp_wino_filter_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpConv *a = (const AmpConv *)args;
   const int64_t blocks = amp_blocks(a->c), groups = amp_pieces(a->k, AMP_OUTS);
@@ -96,10 +97,10 @@ AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
   amp_parallel(run, amp_pieces(a->k, AMP_OUTS) * amp_blocks(a->c), amp_wino_filter_chunk, a);
 }
 
-/* ---- a piece ---- */
+/* ---- a block ---- */
 
-/* Copies what a block reads of one image. A block of some rows of an image finds them in the copy
- * that the first one of the piece has made. */
+/* Copies what a block reads of one image. The first block of an image copies the rows for all
+ * blocks of it in the tile. */
 AMP_FN AmpTileCopy amp_wino_copy(const AmprtRun *run, AmpWinoBlock *p, int64_t image) {
   if (p->row == p->first_row) {
     const AmpSource source = amp_conv_source(run, p->a);
@@ -313,7 +314,7 @@ AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *
     amp_wino_groups(run, p, cuts, g, amp_least(g + each, p->last));
 }
 
-/* The same of the results of some rows of some images. */
+/* The same of a tile of the result, which is cut into blocks. */
 AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart *at, int64_t first,
                           int64_t last) {
   const AmpConv *a = l->a;

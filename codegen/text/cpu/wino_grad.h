@@ -30,7 +30,7 @@ typedef struct AmpWinoRows {
   int64_t cols;
 } AmpWinoRows;
 
-/* Vector `lane` of n rows of a column. */
+/* The vectors that begin at float `lane` of one column, of n rows. */
 AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, AmpV *d,
                               const int n) {
   if (column >= 0 && column < r->cols) {
@@ -74,7 +74,7 @@ AMP_INLINE void amp_wino_e(const AmpV y[2], AmpV to[4]) {
   to[3] = -y[1];
 }
 
-/* The same of dy. */
+/* The same of dy: n neighbouring tiles of a row. */
 AMP_FN void amp_wino_dy_row(const AmpWinoRows *r, int64_t n, float *to, int64_t tile,
                             int64_t step) {
   for (int64_t t = 0; t < n; t++, to += tile)
@@ -125,7 +125,7 @@ AMP_INLINE void amp_wino_taps(const AmpV *products, AmpV taps[3][3]) {
 
 typedef struct AmpWinoGradPart {
   const AmpConvGrad *a;
-  AmpAxis high, wide, one;
+  AmpAxis high, wide, one; /* how x is read, and `one`: dy, both ways */
   AmpSource x_source, dy_source;
   AmpGradChannels c, k;         /* of x, of dy */
   int64_t block, blocks, group; /* of dy, of x */
@@ -133,14 +133,14 @@ typedef struct AmpWinoGradPart {
   float *sums, *x, *dy, *copy;
   int64_t tiles;           /* of a piece */
   int64_t x_step, dy_step; /* from product to product */
-  AmpGradSteps steps[2];   /* of all blocks, of the last */
+  AmpGradSteps steps[2];   /* of any block, of the last */
   AmpGradFetch fetch;
 } AmpWinoGradPart;
 
 typedef struct AmpWinoGradLoop {
   const AmpConvGrad *a;
-  int64_t down, groups; /* parts */
-  int *wild;
+  int64_t down, groups; /* parts: down x groups */
+  int *wild;            /* set where a result is Inf or NaN */
 } AmpWinoGradLoop;
 
 AMP_INLINE AmpGradSpan amp_wino_grad_span(const AmpConvGrad *a, int64_t piece) {
@@ -295,8 +295,8 @@ AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLo
   return p;
 }
 
-/* What follows piece t in the memory of this thread: the next piece, or after the last one the
- * place of the result and the first piece of the part `then`. */
+/* Sets what this thread prefetches during piece t: the next piece, or during the last one the place
+ * of the result and the first piece of the part `then`. */
 AMP_FN void amp_wino_grad_look_ahead(const AmprtRun *run, AmpWinoGradPart *p, int64_t t,
                                      const AmpWinoGradPart *then) {
   const AmpConvGrad *a = p->a;
@@ -311,7 +311,8 @@ AMP_FN void amp_wino_grad_look_ahead(const AmprtRun *run, AmpWinoGradPart *p, in
   p->fetch.of[1] = amp_grad_lines(&next->dy_source, &p->one, &p->one, &span, a->n);
 }
 
-/* The part behind it is the one that this thread mostly computes next. */
+/* One part. While it is computed, the part behind it is prefetched, which is mostly the one that
+ * this thread computes next. */
 AMP_FN void amp_wino_grad_part(const AmprtRun *run, const void *args, int64_t part) {
   const AmpWinoGradLoop *l = (const AmpWinoGradLoop *)args;
   const AmpConvGrad *a = l->a;

@@ -29,8 +29,8 @@ AMP_INLINE void amp_wino_column(const float *x, int64_t row, AmpV to[4]) {
   amp_wino_b(d, to);
 }
 
-/* Ends the transform of a tile whose columns are transformed, the left two and the right two, of
- * which the right ones are the left ones of the next tile. */
+/* Ends the transform of a tile whose columns are transformed, the left two and the right two. The
+ * right ones are the left ones of the next tile, so they are moved there. */
 AMP_INLINE void amp_wino_b_rows(AmpV left[2][4], AmpV right[2][4], float *to, int64_t step) {
   AMP_UNROLL(4)
   for (int i = 0; i < 4; i++) {
@@ -120,8 +120,8 @@ AMP_INLINE void amp_wino_results(const float *from, int64_t step, AmpV y[2][2]) 
 
 /* ---- products ---- */
 
-/* Some tiles' products of one kind: x is what they read, `block` floats from one block of its
- * channels to the next, w the filter, y the products. */
+/* One of the AMP_WINO products of some tiles: x is what is read of the tiles, `block` floats from
+ * one block of its channels to the next, w the filter, y the products. */
 typedef struct AmpWinoRun {
   const float *x, *w;
   float *y;
@@ -131,8 +131,8 @@ typedef struct AmpWinoRun {
   int64_t next_step; /* so many bytes from the one before */
 } AmpWinoRun;
 
-/* `n` times `tiles` tiles and `vectors` vectors of channels of the result. Each sum is in the order
- * of the channels that are read. */
+/* Computes `n` register tiles, each of `tiles` tiles and `vectors` vectors of channels of the
+ * result. Each sum is in the order of the channels that are read. */
 AMP_INLINE void amp_wino_products(AmpWinoRun *r, int64_t n, const int tiles, const int vectors) {
   const float *first = r->x;
   const char *next = r->next;

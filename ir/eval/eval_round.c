@@ -2,15 +2,23 @@
 #include "ir/eval/eval.h"
 
 #include <math.h>
+#include <string.h>
 
+/* The sum with 1.5 * 2^52 units in the last place is rounded to whole units, as a double has no
+ * more digits; the difference is exact then. */
 static double round_float(double x, const DTypeInfo *type) {
   if (x == 0 || !isfinite(x))
     return x;
-  int exponent;
-  frexp(x, &exponent); /* |x| is in [2^(exponent-1), 2^exponent) */
-  /* The place of the last digit; scaling by 2^quantum is exact, so only rint rounds. */
-  int quantum = exponent - type->digits < type->least ? type->least : exponent - type->digits;
-  double y = ldexp(rint(ldexp(x, -quantum)), quantum);
+  if (fabs(x) > 2 * type->most)
+    return copysign(INFINITY, x);
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  int exponent = (int)(bits >> 52 & 0x7ff) - 1022; /* |x| is in [2^(exponent-1), 2^exponent) */
+  int unit = exponent - type->digits < type->least ? type->least : exponent - type->digits;
+  uint64_t units = (uint64_t)(unit + 52 + 1023) << 52 | UINT64_C(1) << 51;
+  double shift;
+  memcpy(&shift, &units, sizeof shift);
+  double y = copysign(fabs(x) + shift - shift, x);
   return fabs(y) > type->most ? copysign(INFINITY, x) : y;
 }
 

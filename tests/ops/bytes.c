@@ -5,31 +5,41 @@
 
 /* ---- numbers ---- */
 
+/* Of a double: 52 bits of a fraction, 11 of an exponent, whose bias is 1023. */
+enum { FRACTION = 52, BIAS = 1023 };
+
 static uint64_t encode_float(double x, int fraction, int exponent_bits) {
-  int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1, exponent;
-  uint64_t sign = signbit(x) ? UINT64_C(1) << (fraction + exponent_bits) : 0;
+  int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1;
+  uint64_t sign = signbit(x) ? UINT64_C(1) << (fraction + exponent_bits) : 0, bits;
   if (isnan(x))
     return sign | (uint64_t)top << fraction | UINT64_C(1) << (fraction - 1);
   if (isinf(x))
     return sign | (uint64_t)top << fraction;
-  frexp(x, &exponent);
-  exponent += bias - 1;
-  if (x == 0 || exponent < 1)
-    return sign | (uint64_t)ldexp(fabs(x), bias - 1 + fraction);
-  uint64_t rest = (uint64_t)ldexp(fabs(x), fraction + bias - exponent) - (UINT64_C(1) << fraction);
-  return sign | (uint64_t)exponent << fraction | rest;
+  if (x == 0)
+    return sign;
+  memcpy(&bits, &x, sizeof bits);
+  if (fraction == FRACTION)
+    return bits;
+  int exponent = (int)(bits >> FRACTION & 0x7ff) - BIAS + bias;
+  uint64_t rest = bits & ((UINT64_C(1) << FRACTION) - 1);
+  if (exponent < 1)
+    return sign | (rest | UINT64_C(1) << FRACTION) >> (FRACTION - fraction + 1 - exponent);
+  return sign | (uint64_t)exponent << fraction | rest >> (FRACTION - fraction);
 }
 
 static double decode_float(uint64_t bits, int fraction, int exponent_bits) {
   int bias = (1 << (exponent_bits - 1)) - 1, top = (1 << exponent_bits) - 1;
   int exponent = (int)(bits >> fraction) & top;
-  double rest = (double)(bits & ((UINT64_C(1) << fraction) - 1)), x;
+  uint64_t rest = bits & ((UINT64_C(1) << fraction) - 1);
+  double x;
   if (exponent == top)
     x = rest != 0 ? NAN : INFINITY;
   else if (exponent == 0)
-    x = ldexp(rest, 1 - bias - fraction);
-  else
-    x = ldexp(rest + ldexp(1, fraction), exponent - bias - fraction);
+    x = ldexp((double)rest, 1 - bias - fraction);
+  else {
+    uint64_t wide = (uint64_t)(exponent - bias + BIAS) << FRACTION | rest << (FRACTION - fraction);
+    memcpy(&x, &wide, sizeof x);
+  }
   return bits >> (fraction + exponent_bits) & 1 ? -x : x;
 }
 

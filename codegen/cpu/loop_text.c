@@ -30,7 +30,8 @@ static int stored_as(DType dtype, bool low) {
            "amp_load_$LOW(b$I, x$I + start, n);\n",                                                \
   .use = "b$I[i]"
 
-/* By form, for operands that lie element by element. */
+/* Operands that are read element by element like the loop's space: by form, and by how they are
+ * stored. */
 static const LoopLines element_lines[][N_STORED] = {
     [LOAD_EACH] = {{POINTER, .use = "x$I[start + i]"},
                    {POINTER, .use = "amp_from_bf16(x$I[start + i])"},
@@ -39,7 +40,8 @@ static const LoopLines element_lines[][N_STORED] = {
                    {MADE, .use = "amp_from_bf16(x$I[start + i])"},
                    {MADE, CONVERTED}}};
 
-/* By form, for others: held as it is stored; stored in 16 bits. */
+/* Other operands: by form, and by whether the kernel holds them as they are stored or they are
+ * stored in 16 bits. */
 static const LoopLines input_lines[][2] = {
     [LOAD_VECTOR] = {{VECTOR}, {VECTOR}},
     [LOAD_GATHER] = {{POINTER,
@@ -62,7 +64,8 @@ static const LoopLines input_lines[][2] = {
                      .use = "k$I"}},
     [LOAD_WHOLE] = {{POINTER, .use = "x$I"}, {POINTER, .use = "x$I"}}};
 
-/* A vector over the channels, where the tail reads it. */
+/* A vector over the channels that the tail reads, which runs once for each channel: by whether it
+ * is stored in 16 bits. */
 static const LoopLines tail_input_lines[2] = {{POINTER, .use = "x$I[c]"},
                                               {POINTER, .use = "amp_from_$LOW(x$I[c])"}};
 
@@ -128,8 +131,8 @@ static const LoopLines *const sum_lines[OP_COUNT] = {
              .stores = "if (go$I)\n"                                                               \
                        "  amp_store_$LOW(y$I + start, o$I, n);\n"
 
-/* Stored without and with a predicate; as it is held, in bf16, in f16. With a predicate it goes
- * block by block. */
+/* Results by whether they are stored under a predicate, and by how they are stored. With a
+ * predicate they go block by block. */
 static const LoopLines output_lines[2][N_STORED] = {
     {{RESULT, .body = "y$I[start + i] = $FROM;\n"},
      {RESULT, .body = "y$I[start + i] = (uint16_t)(amp_bits($FROM) >> 16);\n"},
@@ -167,8 +170,8 @@ static const LoopStyle style = {
     .stats_places = 2,
     .counts = true};
 
-/* Runs the loop: by itself, or behind a convolution, which fetches what it reads element by
- * element. */
+/* Runs the loop: by itself, or behind a convolution. That is told which operands are read element
+ * by element, a bit for each, as it prefetches them. */
 static const char *run_text(const LoopPlan *plan) {
   enum { BITS = 63 };
   uint64_t each = 0;

@@ -10,11 +10,12 @@
 typedef struct Unit {
   const char *name; /* of the object file, without its ending */
   bool kernels;     /* are kernels in it, or the tables alone? */
-  const char *level, *march, *define;
-  const char *feature; /* an instruction set beside those of `march`, as -m option; or NULL */
+  const char *level, *march;
+  const char *define[3]; /* macros, as -D options; ends in NULL */
+  const char *feature;   /* an instruction set beside those of `march`, as -m option; or NULL */
 } Unit;
 
-enum { MAX_UNITS = 4 };
+enum { MAX_UNITS = 7 };
 
 struct Backend {
   const Target *target;

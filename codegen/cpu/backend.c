@@ -71,6 +71,11 @@ static void emit_head(const ProgramCode *program, FILE *out) {
     fputs(library->include, out);
   emit_lines(cpu_prelude, out);
   emit_lines(library->text, out);
+  if (!library->kernels)
+    return;
+  fputs("#ifndef AMPCC_APART\n", out);
+  emit_lines(library->kernels, out);
+  fputs("#endif\n\n", out);
 }
 
 static void emit_functions(const ProgramCode *program, const char *types, const char *functions,
@@ -86,22 +91,26 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
               "          | 1 << $BIT\n"
               "#endif\n",
               holes({"MACRO", feature[i].macro}, {"BIT", .number = i}));
-  fputs(functions, out);
-  file_fill(out, arena,
-            "#ifdef AMPCC_CODE\n"
-            "static AmpFunction *const functions[] = {\n"
-            "  $NAMES\n"
-            "  NULL};\n"
-            "\n"
-            "enum {\n"
-            "  needs = 0\n"
-            "$NEEDS\n"
-            "};\n"
-            "\n"
-            "const AmpVariant AMPCC_CODE = {functions, needs};\n"
-            "#endif\n"
-            "\n",
-            holes({"NAMES", text_get(&names)}, {"NEEDS", text_get(&needs)}));
+  file_fill(
+      out, arena,
+      "#ifndef AMPCC_KERNELS\n"
+      "$FUNCTIONS\n"
+      "#endif\n"
+      "\n"
+      "#ifdef AMPCC_CODE\n"
+      "static AmpFunction *const functions[] = {\n"
+      "  $NAMES\n"
+      "  NULL};\n"
+      "\n"
+      "enum {\n"
+      "  needs = 0\n"
+      "$NEEDS\n"
+      "};\n"
+      "\n"
+      "const AmpVariant AMPCC_CODE = {functions, needs};\n"
+      "#endif\n"
+      "\n",
+      holes({"FUNCTIONS", functions}, {"NAMES", text_get(&names)}, {"NEEDS", text_get(&needs)}));
 }
 
 static void emit_fits(const ProgramCode *program, FILE *out) {
@@ -129,31 +138,54 @@ static void emit_hooks(const ProgramCode *program, FILE *out) {
 
 /* ---- objects ---- */
 
+/* Does the library compute anything of it; or anything in bf16? */
+static bool has_products(const Module *module, bool in_bf16) {
+  for (int g = 0; g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      const Node *node = module->graph[g]->node[i];
+      GenClass gen = op_info[node->op].gen;
+      if ((gen == GEN_CONV || gen == GEN_MATMUL) &&
+          (!in_bf16 || node->arg[0]->type.dtype == DT_BF16))
+        return true;
+    }
+  return false;
+}
+
 static int units(const Backend *backend, Arena *arena, const Module *module,
                  const CodegenOptions *options, Unit unit[MAX_UNITS]) {
   const char *cpu = options->cpu ? options->cpu : "x86-64-v3";
   const CpuLibrary *library = cpu_library(backend->target);
   int n = 0;
   if (strcmp(cpu, "x86-64-v3") == 0) {
-    if (library->wants_bf16 && library->wants_bf16(module))
+    if (library->multiplies_bf16 && has_products(module, true))
       unit[n++] = (Unit){"amp_bf16", .march = "x86-64-v4", .feature = "-mavx512bf16"};
     unit[n++] = (Unit){"amp_v4", .march = "x86-64-v4"};
     unit[n++] = (Unit){"amp_v3", .march = "x86-64-v3"};
   } else {
     unit[n++] = (Unit){"amp_only", .march = cpu};
   }
-  const char *all = "";
-  for (int i = 0; i < n; i++) {
+  const char *all = "", *apart = NULL;
+  bool has_kernels = library->kernels && has_products(module, false);
+  for (int i = 0, n_levels = n; i < n_levels; i++) {
     unit[i].kernels = true;
     unit[i].level = "-O2";
-    unit[i].define = arena_printf(arena, "-DAMPCC_CODE=%s", unit[i].name);
+    unit[i].define[0] = arena_printf(arena, "-DAMPCC_CODE=%s", unit[i].name);
     all = arena_printf(arena, "%s V(%s)", all, unit[i].name);
+    if (!has_kernels)
+      continue;
+    const char *name = arena_printf(arena, "%s_kernels", unit[i].name);
+    apart = arena_printf(arena, "-DAMPCC_APART=%s", name);
+    unit[i].define[1] = apart;
+    unit[n] = unit[i];
+    unit[n].name = name;
+    unit[n].define[0] = arena_printf(arena, "-DAMPCC_KERNELS=%s", name);
+    unit[n++].define[1] = NULL;
   }
   /* must run on every CPU, if only to say that this one will not do */
   unit[n] = (Unit){.name = backend->ident,
                    .level = "-O1",
                    .march = "x86-64",
-                   .define = arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1)};
+                   .define = {arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1), apart}};
   return n + 1;
 }
 

@@ -18,10 +18,11 @@ struct CpuLibrary {
   const double *(*error_bound)(const CpuLibrary *library, Arena *arena, const Node *node,
                                const struct EvalTensor *args);
   void (*emit_kernel)(Emitter *emit, const Kernel *kernel, KernelCall *call);
-  /* Is a variant for CPUs that multiply bf16 worth its size in the program? NULL: never. */
-  bool (*wants_bf16)(const Module *module);
-  const char *include;     /* stands in front of the prelude, or is NULL */
-  const char *const *text; /* pasted behind the prelude, or NULL */
+  bool multiplies_bf16; /* has it functions of its own for CPUs that do? */
+  const char *include;  /* stands in front of the prelude, or is NULL */
+  /* Pasted behind the prelude: what all that calls its functions needs, and the functions, which
+   * are the same for all programs and are compiled apart (text/cpu/conv_calls.h). Or NULL. */
+  const char *const *text, *const *kernels;
   /* Writes the hooks of AmprtProgram: amp_open, amp_close, amp_describe. */
   void (*emit_hooks)(const Emitter *emit, FILE *out);
 };

@@ -17,18 +17,6 @@ static const double *error_bound(const CpuLibrary *library, Arena *arena, const 
   return wino_bound(arena, node, library->winograd, args);
 }
 
-/* Where the module multiplies bf16. */
-static bool wants_bf16(const Module *module) {
-  for (int g = 0; g < module->n_graphs; g++)
-    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
-      const Node *node = module->graph[g]->node[i];
-      GenClass gen = op_info[node->op].gen;
-      if ((gen == GEN_CONV || gen == GEN_MATMUL) && node->arg[0]->type.dtype == DT_BF16)
-        return true;
-    }
-  return false;
-}
-
 static const char *window_text(Arena *arena, const AmpWindow *w) {
   return arena_printf(arena, "{%lld, %lld, %lld, %lld, %lld}", (long long)w->in, (long long)w->out,
                       (long long)w->taps, (long long)w->stride, (long long)w->pad);
@@ -179,7 +167,7 @@ const char *const cpu_own_linked[] = {NULL};
 #define OWN(form)                                                                                  \
   {                                                                                                \
     .name = "own", .winograd = (form), .takes_loop = own_takes_loop, .workspace = workspace,       \
-    .error_bound = error_bound, .emit_kernel = emit_kernel, .wants_bf16 = wants_bf16,              \
-    .text = cpu_convolutions, .emit_hooks = emit_hooks,                                            \
+    .error_bound = error_bound, .emit_kernel = emit_kernel, .multiplies_bf16 = true,               \
+    .text = cpu_conv_calls, .kernels = cpu_convolutions, .emit_hooks = emit_hooks,                 \
   }
 const CpuLibrary cpu_own[] = {OWN(WINOGRAD_AUTO), OWN(WINOGRAD_OFF), OWN(WINOGRAD_ALWAYS)};

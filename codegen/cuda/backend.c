@@ -162,8 +162,8 @@ static int report(const Backend *backend, Diag *diag) {
 static int units(const Backend *backend, Arena *arena, const Module *module,
                  const CodegenOptions *options, Unit unit[MAX_UNITS]) {
   (void)arena, (void)module, (void)options;
-  unit[0] =
-      (Unit){.name = backend->ident, .level = "-O1", .march = "x86-64", .define = "-DAMPCC_TABLES"};
+  unit[0] = (Unit){
+      .name = backend->ident, .level = "-O1", .march = "x86-64", .define = {"-DAMPCC_TABLES"}};
   return 1;
 }
 

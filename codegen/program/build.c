@@ -169,7 +169,7 @@ static Command object_command(Build *b, ArgList *list, const char *name, const c
 static Command unit_command(Build *b, PartBuild *p, int u) {
   ArgList *list = arena_new_of(b->arena, ArgList);
   args_object(b, list, &p->unit[u]);
-  args(list, p->unit[u].define);
+  args_add(list, p->unit[u].define);
   if (p == b->part && u == p->n_units - 1) {
     /* `main` lies with the tables of the first part: -DAMPCC_PARTS=P(amp_part_cpu) ... lists all
      * parts in their order. */

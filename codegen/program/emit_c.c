@@ -1,8 +1,9 @@
 /* One target's part of a program as one C text: head, functions, tables, AmprtProgram, AmprtPart
  * and main. Compiled without macros it is a program of that part alone. build.c compiles it several
  * times, each time with macros that choose a piece: AMPCC_CODE, which names a variant, chooses the
- * functions, to be compiled for one instruction set; AMPCC_TABLES chooses the tables; AMPCC_PARTS,
- * which lists all parts of the program, chooses main. */
+ * functions, to be compiled for one instruction set; AMPCC_KERNELS those among them that are the
+ * same in all programs; AMPCC_TABLES chooses the tables; AMPCC_PARTS, which lists all parts of the
+ * program, chooses main. */
 #include "codegen/backend.h"
 
 #include <stdlib.h>
@@ -74,7 +75,7 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, F
             "\n"
             "#include <stdio.h>\n"
             "\n"
-            "#if !defined AMPCC_CODE && !defined AMPCC_TABLES\n"
+            "#if !defined AMPCC_CODE && !defined AMPCC_KERNELS && !defined AMPCC_TABLES\n"
             "$WHOLE\n"
             "#define AMPCC_PARTS P(amp_part_$PART)\n"
             "#endif\n"

@@ -6,15 +6,29 @@ are damaged, several ampcc share one cache, one is killed, the folder cannot be 
 import os, pathlib, shutil, signal, subprocess, sys, tempfile, time
 
 AMPCC, RESOURCES = map(os.path.abspath, sys.argv[1:3])
+# No products, as most of the time to compile a program is that of the kernels for them.
 MODEL = """recipe {name="small", batch_size=%d}
 
 graph @train stage model {
-  %%image = input {name="image"} : f32[%d,3,3,2]
+  %%x = input {name="image"} : f32[%d,3]
   %%label = input {name="label"} : i32[%d]
-  %%w = variable {kind="param", init="variance_scaling", init_args=[1.0,2.0,2.0]} : f32[3,1,1,2]
-  %%x = conv2d %%image, %%w {stride=[1,1], pad=[0,0,0,0]} : f32[%d,3,3,3] loc "conv"
-  %%y = reduce_mean %%x {axes=[1,2]} : f32[%d,3]
+  %%w = variable {kind="param", init="zeros"} : f32[3]
+  %%y = bias_add %%x, %%w : f32[%d,3] loc "bias"
   %%e = softmax_xent %%y, %%label : f32[%d]
+  %%l = reduce_mean %%e {axes=[0]} : f32[]
+  output %%l {name="loss"}
+}
+"""
+# The same with products; %s: what follows them.
+PRODUCTS = """recipe {name="small", batch_size=2}
+
+graph @train stage model {
+  %%x = input {name="image"} : f32[2,3]
+  %%label = input {name="label"} : i32[2]
+  %%w = variable {kind="param", init="variance_scaling", init_args=[1.0,2.0,2.0]} : f32[3,3]
+  %%z = matmul %%x, %%w : f32[2,3] loc "product"
+  %%y = %s %%z : f32[2,3] loc "behind"
+  %%e = softmax_xent %%y, %%label : f32[2]
   %%l = reduce_mean %%e {axes=[0]} : f32[]
   output %%l {name="loss"}
 }
@@ -60,10 +74,16 @@ def damages(plain):
 
 
 def changes(plain):
-    pathlib.Path("four.amp").write_text(MODEL % ((4,) * 6))
+    pathlib.Path("four.amp").write_text(MODEL % ((4,) * 5))
     program, compiled, kept = make(model="four.amp")
     check("another batch: its tables alone are compiled", (compiled, kept) == (1, 1) and program != plain, compiled, kept)
     check("as without the cache", make(model="four.amp", cache="")[0] == program)
+    for name in ("relu", "tanh"):
+        pathlib.Path(name + ".amp").write_text(PRODUCTS % name)
+    check("products: their kernels are an object of their own", make(model="relu.amp")[1:] == (3, 0))
+    program, compiled, kept = make(model="tanh.amp")
+    check("which is the same for all models", (compiled, kept) == (2, 1), compiled, kept)
+    check("as without the cache", make(model="tanh.amp", cache="")[0] == program)
     program, compiled, kept = make("--cpu=x86-64-v4")
     check("another CPU", compiled == 2 and program == make("--cpu=x86-64-v4", cache="")[0], compiled, kept)
     os.mkdir("resources")
@@ -119,7 +139,7 @@ def folders(plain):
 
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    pathlib.Path("small.amp").write_text(MODEL % ((2,) * 6))
+    pathlib.Path("small.amp").write_text(MODEL % ((2,) * 5))
     plain, compiled, kept = make(cache="")
     if b"__asan_" in plain:
         print("skipped: the sanitizer puts paths into the program, so no two are equal")

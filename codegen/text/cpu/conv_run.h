@@ -3,7 +3,9 @@
 #ifndef AMP_CONV_RUN_H
 #define AMP_CONV_RUN_H
 
+#include "codegen/text/cpu/conv_calls.h"
 #include "codegen/text/cpu/wino.h"
+#include "codegen/text/cpu/wino_grad.h"
 
 AMP_FN void amp_conv_direct(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart *p,
                             int64_t first, int64_t last) {
@@ -54,5 +56,9 @@ AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *
 AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
   amp_conv_with(run, (const AmpConv *)args, NULL, NULL, NULL, NULL, 0);
 }
+
+#ifdef AMPCC_KERNELS
+const AmpConvolutions AMPCC_KERNELS = {amp_conv_with, amp_conv, amp_conv_grad};
+#endif
 
 #endif

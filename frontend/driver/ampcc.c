@@ -3,6 +3,7 @@
 #include "frontend/driver/parts.h"
 #include "frontend/driver/precision_file.h"
 #include "frontend/driver/reproducer.h"
+#include "frontend/explain/explain.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
 #include "ir/base/text.h"
@@ -182,6 +183,9 @@ int main(int argc, char **argv) {
     status = EXIT_USAGE;
   } else if (options.text[OPT_help]) {
     options_help(stdout);
+  } else if (options.text[OPT_explain]) {
+    const char *code = options.text[OPT_explain];
+    status = explain("ampcc", *code ? code : options.model, stdout) ? 0 : EXIT_USAGE;
   } else if (options.text[OPT_version]) {
     puts("ampcc " AMPCC_VERSION);
   } else if (options.text[OPT_list_passes]) {

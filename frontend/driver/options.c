@@ -57,8 +57,8 @@ bool options_parse(Arena *arena, int argc, char **argv, Options *out) {
   out->model = line.model;
   out->overrides = line.overrides;
   out->warn = line.warn;
-  if (out->text[OPT_help] || out->text[OPT_version] || out->text[OPT_list_passes] ||
-      out->text[OPT_list_targets])
+  if (out->text[OPT_help] || out->text[OPT_explain] || out->text[OPT_version] ||
+      out->text[OPT_list_passes] || out->text[OPT_list_targets])
     return true;
   if (!out->model) {
     fputs("ampcc: no model given; see --help\n", stderr);

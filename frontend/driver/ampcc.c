@@ -1,4 +1,6 @@
 /* ampcc: model in, training program out. */
+#include "frontend/batch/batch.h"
+#include "frontend/batch/figures.h"
 #include "frontend/driver/certify_run.h"
 #include "frontend/driver/parts.h"
 #include "frontend/driver/precision_file.h"
@@ -124,6 +126,8 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
     status = emit_text(arena, &parts->part[0], options);
   bool machine_code =
       options->emit == EMIT_EXE || options->emit == EMIT_OBJ || options->emit == EMIT_CUBIN;
+  if (status == 0 && options->text[OPT_figures])
+    status = figures_write(arena, parts, options);
   if (status == 0 && machine_code && !options->text[OPT_quiet])
     say_done(parts, options);
   return status;
@@ -192,6 +196,8 @@ int main(int argc, char **argv) {
     options_list_passes(stdout);
   } else if (options.text[OPT_list_targets]) {
     targets_list(stdout);
+  } else if (options.text[OPT_batch]) {
+    status = batch_run(arena, &options);
   } else {
     reproducer_install(&options);
     status = compile(arena, &options);

@@ -19,7 +19,8 @@ enum { MAX_UNITS = 7 };
 
 struct Backend {
   const Target *target;
-  const char *ident; /* the part is `amp_part_IDENT` */
+  const CpuArch *arch; /* the CPU of the part, or beside its GPU */
+  const char *ident;   /* the part is `amp_part_IDENT` */
   const char *whole; /* macros that are defined where a text is compiled as a program of its own */
 
   /* Writes the functions and tables of the graph's kernels to program->emit, and fills code->call

@@ -11,10 +11,10 @@ typedef struct GivenFlag {
 
 typedef struct CodegenOptions {
   const CompileOptions *compile;
-  const char *cpu; /* "x86-64-v3" (default), "x86-64-v4", "native", ...: a -march= value, checked */
+  const char *cpu;        /* one of CpuArch.cpus; NULL: the first */
   const char *output;     /* final path */
   const char *resource;   /* folder of libamprt.a, amprt.h, ...; NULL: beside the running ampcc */
-  const char *cc;         /* C compiler; NULL: $CC, else cc */
+  const char *cc;         /* C compiler; NULL: that of the CpuArch */
   const char *save_temps; /* keep generated files, named after this prefix; or NULL */
   const char *cache;      /* folder of objects that were compiled before; or NULL */
   int64_t cache_bytes;    /* that the folder may take */
@@ -28,13 +28,27 @@ typedef struct CodegenOptions {
 
 /* backend.h: a target as the code generator sees it. */
 typedef struct Backend Backend;
-/* codegen/cpu: the CPU with oneDNN, which is the default, and with kernels of our own. */
+/* codegen/cpu/arch.c: a kind of CPU that programs run on. */
+typedef struct CpuArch {
+  const char *target, *summary;      /* as --target has it; for --list-targets */
+  const char *const *cpus;           /* -march values that --cpu takes; ends in NULL */
+  const char *cpus_said, *cpus_hint; /* what is said of other names */
+  const char *any;                   /* the -march value that every CPU of the kind runs */
+  const char *flag;                  /* further argument of the compiler, or NULL */
+  const char *assembler;             /* that compilers for it call */
+  const char *compiler;              /* NULL: $CC, else cc */
+  const char *folder;                /* of its libraries in the resource folder; NULL: itself */
+  const char *zlib;                  /* what zlib is linked by: as Backend.libraries */
+} CpuArch;
+extern const CpuArch cpu_x86_64, cpu_aarch64;
+
+/* codegen/cpu: CPUs with oneDNN, and with kernels of our own, which are the default. */
 /* --winograd: whether our own kernels compute convolutions by that method: where it is faster,
  * never, or (in tests) wherever they can. */
 typedef enum Winograd { WINOGRAD_AUTO, WINOGRAD_OFF, WINOGRAD_ALWAYS } Winograd;
-extern const Target target_cpu_onednn, target_cpu_own[]; /* by Winograd */
-/* The CPU with the library of this name; NULL: with the default. NULL if there is none. */
-const Backend *backend_cpu_with(const char *library, Winograd winograd);
+extern const Target target_cpu_onednn, target_cpu_own[], target_cpu_aarch64[]; /* by Winograd */
+/* Such a CPU with the library of this name; NULL: with the default. NULL if there is none. */
+const Backend *backend_cpu(const CpuArch *arch, const char *library, Winograd winograd);
 
 /* What a part of a program consists of, for reports. Filled while the part is made. */
 typedef struct PartFigures {
@@ -69,9 +83,6 @@ const Target *backend_target(const Backend *backend);
 const char *backend_not_static(const Backend *backend);
 /* Reports what the passes found that the target cannot run. Returns an exit status. */
 int backend_report(const Backend *backend, Diag *diag);
-
-/* codegen/cpu/target.c: CPUs that have AVX2, by the names that -march takes; ends in NULL. */
-extern const char *const cpu_names[];
 
 /* check.c: reports what the target cannot run (E402), before any pass runs. */
 bool codegen_check(const Module *module, Diag *diag);

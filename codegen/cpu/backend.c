@@ -1,5 +1,5 @@
 /* The CPU's part of a program: functions, compiled once for each instruction set; tables, compiled
- * once for any x86-64; and the choice between the instruction sets where the program runs. */
+ * once for any CPU of the kind; and the choice between the sets where the program runs. */
 #include "codegen/backend.h"
 
 #include "codegen/cpu/cpu.h"
@@ -153,7 +153,7 @@ static bool has_products(const Module *module, bool in_bf16) {
 
 static int units(const Backend *backend, Arena *arena, const Module *module,
                  const CodegenOptions *options, Unit unit[MAX_UNITS]) {
-  const char *cpu = options->cpu ? options->cpu : "x86-64-v3";
+  const char *cpu = options->cpu ? options->cpu : backend->arch->cpus[0];
   const CpuLibrary *library = cpu_library(backend->target);
   int n = 0;
   if (strcmp(cpu, "x86-64-v3") == 0) {
@@ -184,14 +184,14 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   /* must run on every CPU, if only to say that this one will not do */
   unit[n] = (Unit){.name = backend->ident,
                    .level = "-O1",
-                   .march = "x86-64",
+                   .march = backend->arch->any,
                    .define = {arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1), apart}};
   return n + 1;
 }
 
-#define CPU(cpu, its_threads, linked, why_not)                                                     \
+#define CPU(its_arch, its_target, its_threads, linked, why_not)                                    \
   {                                                                                                \
-    .target = &(cpu), .ident = "cpu",                                                              \
+    .target = &(its_target), .arch = &(its_arch), .ident = "cpu",                                  \
     .whole = "#define AMPCC_CODE amp_whole\n#define AMPCC_TABLES V(amp_whole)\n",                  \
     .emit_graph = emit_graph, .emit_head = emit_head, .emit_functions = emit_functions,            \
     .emit_hooks = emit_hooks,                                                                      \
@@ -199,21 +199,23 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
               "  .threads = &" #its_threads ",\n",                                                 \
     .emit_fits = emit_fits, .units = units, .libraries = (linked), .not_static = (why_not),        \
   }
-static const Backend backend_cpu_onednn =
-    CPU(target_cpu_onednn, dnn_threads, cpu_onednn_linked,
+#define OWN(its_arch, target)                                                                      \
+  {                                                                                                \
+    CPU(its_arch, target[WINOGRAD_AUTO], amprt_threads, cpu_own_linked, NULL),                     \
+        CPU(its_arch, target[WINOGRAD_OFF], amprt_threads, cpu_own_linked, NULL),                  \
+        CPU(its_arch, target[WINOGRAD_ALWAYS], amprt_threads, cpu_own_linked, NULL)                \
+  }
+static const Backend x86_64_own[] = OWN(cpu_x86_64, target_cpu_own);
+static const Backend x86_64_onednn =
+    CPU(cpu_x86_64, target_cpu_onednn, dnn_threads, cpu_onednn_linked,
         "oneDNN is a shared library: leave --cpu-library=onednn out");
-static const Backend backend_cpu_own[] = {
-    CPU(target_cpu_own[WINOGRAD_AUTO], amprt_threads, cpu_own_linked, NULL),
-    CPU(target_cpu_own[WINOGRAD_OFF], amprt_threads, cpu_own_linked, NULL),
-    CPU(target_cpu_own[WINOGRAD_ALWAYS], amprt_threads, cpu_own_linked, NULL),
-};
+static const Backend aarch64_own[] = OWN(cpu_aarch64, target_cpu_aarch64);
 
-const Backend *backend_cpu_with(const char *library, Winograd winograd) {
-  const Backend *const all[] = {&backend_cpu_own[winograd], &backend_cpu_onednn};
-  if (!library)
-    return all[0];
+const Backend *backend_cpu(const CpuArch *arch, const char *library, Winograd winograd) {
+  const Backend *const all[] = {&x86_64_own[winograd], &x86_64_onednn, &aarch64_own[winograd]};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    if (strcmp(cpu_library(all[i]->target)->name, library) == 0)
+    if (all[i]->arch == arch &&
+        (!library || strcmp(cpu_library(all[i]->target)->name, library) == 0))
       return all[i];
   return NULL;
 }

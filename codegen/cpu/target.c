@@ -28,44 +28,16 @@ static const double *error_bound(const Target *target, Arena *arena, const Node 
   return library->error_bound ? library->error_bound(library, arena, node, args) : NULL;
 }
 
-const char *const cpu_names[] = {"native",
-                                 "x86-64-v3",
-                                 "x86-64-v4",
-                                 "haswell",
-                                 "core-avx2",
-                                 "broadwell",
-                                 "skylake",
-                                 "skylake-avx512",
-                                 "cascadelake",
-                                 "cooperlake",
-                                 "cannonlake",
-                                 "icelake-client",
-                                 "icelake-server",
-                                 "tigerlake",
-                                 "rocketlake",
-                                 "alderlake",
-                                 "raptorlake",
-                                 "meteorlake",
-                                 "sapphirerapids",
-                                 "emeraldrapids",
-                                 "graniterapids",
-                                 "graniterapids-d",
-                                 "sierraforest",
-                                 "grandridge",
-                                 "bdver4",
-                                 "znver1",
-                                 "znver2",
-                                 "znver3",
-                                 "znver4",
-                                 "znver5",
-                                 NULL};
-
-#define CPU(library, takes)                                                                        \
+#define CPU(called, library, takes)                                                                \
   {                                                                                                \
-    .name = "cpu", .align = ALIGN, .activations = LAYOUT_NHWC, .takes_loop = (takes),              \
+    .name = (called), .align = ALIGN, .activations = LAYOUT_NHWC, .takes_loop = (takes),           \
     .workspace = workspace, .error_bound = error_bound, .context = (void *)&(library)              \
   }
-const Target target_cpu_onednn = CPU(cpu_onednn, NULL);
-const Target target_cpu_own[] = {CPU(cpu_own[WINOGRAD_AUTO], takes_loop),
-                                 CPU(cpu_own[WINOGRAD_OFF], takes_loop),
-                                 CPU(cpu_own[WINOGRAD_ALWAYS], takes_loop)};
+#define OWN(called)                                                                                \
+  {                                                                                                \
+    CPU(called, cpu_own[WINOGRAD_AUTO], takes_loop),                                               \
+        CPU(called, cpu_own[WINOGRAD_OFF], takes_loop),                                            \
+        CPU(called, cpu_own[WINOGRAD_ALWAYS], takes_loop)                                          \
+  }
+const Target target_cpu_onednn = CPU("cpu", cpu_onednn, NULL);
+const Target target_cpu_own[] = OWN("cpu"), target_cpu_aarch64[] = OWN("cpu:aarch64");

@@ -162,8 +162,10 @@ static int report(const Backend *backend, Diag *diag) {
 static int units(const Backend *backend, Arena *arena, const Module *module,
                  const CodegenOptions *options, Unit unit[MAX_UNITS]) {
   (void)arena, (void)module, (void)options;
-  unit[0] = (Unit){
-      .name = backend->ident, .level = "-O1", .march = "x86-64", .define = {"-DAMPCC_TABLES"}};
+  unit[0] = (Unit){.name = backend->ident,
+                   .level = "-O1",
+                   .march = backend->arch->any,
+                   .define = {"-DAMPCC_TABLES"}};
   return 1;
 }
 
@@ -207,6 +209,7 @@ const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOption
   memcpy(libraries, library, sizeof library);
   cuda_target_init(cuda, arena_printf(arena, "cuda:sm_%d", device->capability));
   cuda->backend = (Backend){.target = &cuda->target,
+                            .arch = &cpu_x86_64,
                             .ident = arena_printf(arena, "cuda_sm_%d", device->capability),
                             .whole = "#define AMPCC_TABLES\n",
                             .emit_graph = cuda_emit_graph,

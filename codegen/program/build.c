@@ -33,9 +33,11 @@ typedef struct PartBuild {
 typedef struct Build {
   Arena *arena;
   const CodegenOptions *options;
-  const char *folder;   /* temporary */
-  const char *resource; /* folder of the runtime's libraries and headers */
-  const char *here;     /* the current folder, or "" */
+  const char *folder;    /* temporary */
+  const CpuArch *arch;   /* the same of all parts */
+  const char *resource;  /* folder of the runtime's headers, */
+  const char *libraries; /* and of its libraries */
+  const char *here;      /* the current folder, or "" */
   Output output;
   const char *program; /* the path that the linker writes to */
   PartBuild *part;
@@ -112,9 +114,11 @@ static void args_add(ArgList *list, const char *const *arg) {
 
 #define args(list, ...) args_add(list, (const char *const[]){__VA_ARGS__, NULL})
 
-/* The C compiler, which the user may name with arguments, as in CC="ccache gcc". */
+/* The C compiler, which the user may name with arguments, as in CC="ccache gcc". $CC is that of
+ * this machine. */
 static void args_compiler(const Build *b, ArgList *list) {
-  const char *cc = b->options->cc ? b->options->cc : getenv("CC");
+  const char *own = b->arch->compiler ? b->arch->compiler : getenv("CC");
+  const char *cc = b->options->cc ? b->options->cc : own;
   for (const char *word; (word = list_word(b->arena, &cc, ' ')) != NULL;)
     args(list, word);
   if (list->n == 0)
@@ -143,9 +147,9 @@ const char *const build_flags[] = {
 static void args_object(Build *b, ArgList *list, const Unit *unit) {
   args_compiler(b, list);
   args_add(list, build_flags);
-  /* Without it, compilers use half of the vectors of AVX-512. */
-  args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march),
-       "-mprefer-vector-width=512");
+  args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march));
+  if (b->arch->flag)
+    args(list, b->arch->flag);
   if (unit->feature)
     args(list, unit->feature);
 #ifdef AMPCC_SANITIZE
@@ -195,6 +199,7 @@ static Object object_probe(Build *b, Command *compile, const char *name) {
   return (Object){
       .compile = compile,
       .n_words = words.n,
+      .assembler = b->arch->assembler,
       .probe = {.argv = list->arg,
                 .makes = text,
                 .log = scratch_file(b, arena_printf(b->arena, "%s.i.log", name))},
@@ -260,7 +265,7 @@ static bool compile(Build *b) {
 static void args_library(const Build *b, ArgList *list, const char *name) {
   size_t n = strlen(name);
   if (!strchr(name, '/') && n > 2 && strcmp(name + n - 2, ".a") == 0)
-    name = arena_printf(b->arena, "%s/%s", b->resource, name);
+    name = arena_printf(b->arena, "%s/%s", b->libraries, name);
   for (int i = 0; i < list->n; i++)
     if (strcmp(list->arg[i], name) == 0)
       return;
@@ -300,7 +305,8 @@ static bool link_program(Build *b) {
       args_library(b, &list, "libpng16.a");
     }
 #endif
-    args(&list, "-lz", "-lm", "-lpthread");
+    args_library(b, &list, b->arch->zlib);
+    args(&list, "-lm", "-lpthread");
   }
   Command command = {.argv = list.arg, .makes = b->program, .log = scratch_file(b, "link.log")};
   return commands_run(&command, 1, "linking the program", b->options->verbose);
@@ -325,12 +331,15 @@ static double now(void) {
 }
 
 static bool build(Build *b, const ProgramPart *part) {
+  b->arch = part->backend->arch;
   b->resource = resource_find(b->arena, b->options->resource);
-  if (!b->resource)
+  b->libraries = b->resource ? resource_libraries(b->arena, b->resource, b->arch->folder) : NULL;
+  if (!b->libraries)
     return false;
   for (int i = 0; i < b->n_parts; i++) {
     PartBuild *p = &b->part[i];
     p->part = &part[i];
+    CHECK(part[i].backend->arch == b->arch, "parts for different CPUs");
     p->n_units =
         part[i].backend->units(part[i].backend, b->arena, part[i].module, b->options, p->unit);
     if (!p->n_units)

@@ -14,6 +14,10 @@ extern const char *const build_flags[];
  * on stderr. */
 const char *resource_find(Arena *arena, const char *wanted);
 
+/* The folder of the libraries for a CPU: `folder` within the resource folder, or that one itself if
+ * `folder` is NULL. NULL after one line on stderr. */
+const char *resource_libraries(Arena *arena, const char *resource, const char *folder);
+
 /* spawn.c: a new folder PREFIX-XXXXXX under $TMPDIR, else /tmp. NULL after one line on stderr. */
 const char *scratch_folder(Arena *arena, const char *prefix);
 /* spawn.c: commands without a shell. */

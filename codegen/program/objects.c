@@ -80,7 +80,7 @@ static bool find_key(Arena *arena, Object *object, const char *const *paths) {
     key_words(&object->key, arena_strdup(arena, *arg, strlen(*arg)), paths);
   for (int i = 0; i < object->n_words; i++)
     key_program(arena, &object->key, object->compile->argv[i]);
-  key_program(arena, &object->key, "as");
+  key_program(arena, &object->key, object->assembler);
   return true;
 }
 

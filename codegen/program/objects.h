@@ -11,7 +11,8 @@ typedef struct Object {
   Command *compile; /* makes the object */
   Command probe;    /* makes the text behind the preprocessor; its log says which compiler it is */
   int n_words;      /* of compile->argv, that name the compiler */
-  bool is_known;    /* has a key */
+  const char *assembler;
+  bool is_known; /* has a key */
   CacheKey key;
 } Object;
 

@@ -41,3 +41,14 @@ const char *resource_find(Arena *arena, const char *wanted) {
            exe);
   return NULL;
 }
+
+const char *resource_libraries(Arena *arena, const char *resource, const char *folder) {
+  const char *path = folder ? arena_printf(arena, "%s/%s", resource, folder) : resource;
+  if (access(arena_printf(arena, "%s/libamprt.a", path), R_OK) == 0)
+    return path;
+  text_say(
+      "ampcc: %s: there is no libamprt.a: this ampcc was built without a compiler or libraries "
+      "for %s CPUs (README.md, Dependencies)\n",
+      path, folder);
+  return NULL;
+}

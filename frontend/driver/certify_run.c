@@ -71,7 +71,7 @@ static Options as_f32(const Options *options) {
 }
 
 static const Backend *backend_of(const Options *options) {
-  return backend_cpu_with(options->text[OPT_cpu_library], options->winograd);
+  return backend_cpu(options->targets.arch, options->text[OPT_cpu_library], options->winograd);
 }
 
 static Module *compile_quietly(const Certifying *c, Options options) {

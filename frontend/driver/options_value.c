@@ -125,20 +125,20 @@ static bool read_cpu_library(Options *options) {
   return !library || !options->text[OPT_winograd];
 }
 
-/* --cpu: a name that is known to have AVX2. The C compiler would refuse another name too, but only
- * after the whole compilation. */
+/* --cpu: a name that is known to be such a CPU. The C compiler would refuse another name too, but
+ * only after the whole compilation. */
 static bool read_cpu(Arena *arena, const Options *options) {
   const char *name = options->text[OPT_cpu];
+  const CpuArch *arch = options->targets.arch;
   Nearest nearest = nearest_to(name ? name : "");
-  for (int i = 0; name && cpu_names[i]; i++) {
-    if (!strcmp(cpu_names[i], name))
+  for (int i = 0; name && arch->cpus[i]; i++) {
+    if (!strcmp(arch->cpus[i], name))
       return true;
-    nearest_try(&nearest, cpu_names[i]);
+    nearest_try(&nearest, arch->cpus[i]);
   }
   if (name)
-    text_say("ampcc: --cpu=%s: no x86-64 CPU with AVX2 is known by this name%s; there are native, "
-             "x86-64-v3, x86-64-v4, and gcc's -march names from haswell and znver1 on\n",
-             name, nearest_hint(arena, &nearest, ""));
+    text_say("ampcc: --cpu=%s: %s%s; %s\n", name, arch->cpus_said,
+             nearest_hint(arena, &nearest, ""), arch->cpus_hint);
   return !name;
 }
 
@@ -217,7 +217,7 @@ static bool read_targets(Arena *arena, Options *options) {
 static bool check_targets(const Options *options) {
   static const OptionId for_gpus[] = {OPT_tf32, OPT_tuning_db, OPT_require_tuned};
   const TargetList *targets = &options->targets;
-  bool cpu = !targets->device[targets->n - 1];
+  bool cpu = !targets->device[targets->n - 1], here = targets->arch == &cpu_x86_64;
   if (targets->n > 1 && options->emit != EMIT_EXE && options->emit != EMIT_OBJ) {
     fputs("ampcc: --target: one at a time, but for programs and objects\n", stderr);
     return false;
@@ -238,8 +238,13 @@ static bool check_targets(const Options *options) {
              options->text[OPT_emit]);
     return false;
   }
-  if (options->text[OPT_certify] && !cpu) {
+  if (options->text[OPT_certify] && !(cpu && here)) {
     fputs("ampcc: --certify runs the step here: --target must have cpu in it\n", stderr);
+    return false;
+  }
+  if (!backend_cpu(targets->arch, options->text[OPT_cpu_library], options->winograd)) {
+    text_say("ampcc: --cpu-library=%s is not for --target=%s\n", options->text[OPT_cpu_library],
+             targets->arch->target);
     return false;
   }
   return true;
@@ -297,8 +302,8 @@ bool options_interpret(Arena *arena, Options *options) {
          read_bytes(options, OPT_max_memory, &options->compile.max_memory) &&
          read_bytes(options, OPT_bucket, &options->compile.bucket_bytes) &&
          read_cache(arena, options) && read_levels(options) && read_distributed(options) &&
-         read_cpu_library(options) && read_cpu(arena, options) && read_output(options) &&
-         read_targets(arena, options) && read_certify(options) && check_targets(options) &&
+         read_cpu_library(options) && read_output(options) && read_targets(arena, options) &&
+         read_cpu(arena, options) && read_certify(options) && check_targets(options) &&
          check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&
          check_passes(options, OPT_print_before) && check_passes(options, OPT_print_after) &&
          read_compat(options);

@@ -47,8 +47,9 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
                         .tuning = tuning,
                         .require_tuned = options->text[OPT_require_tuned] != NULL};
     const Backend *backend =
-        device ? backend_cuda(arena, device, &cuda, &error)
-               : backend_cpu_with(options->text[OPT_cpu_library], options->winograd);
+        device
+            ? backend_cuda(arena, device, &cuda, &error)
+            : backend_cpu(options->targets.arch, options->text[OPT_cpu_library], options->winograd);
     if (!backend && options->text[OPT_target]) {
       text_say("ampcc: %s\n", error);
       return EXIT_ENVIRONMENT;

@@ -27,11 +27,16 @@ static void add(TargetList *list, const Device *device) {
   list->n++;
 }
 
+/* The CPUs that --target can name, the one beside GPUs first. */
+static const CpuArch *const cpus[] = {&cpu_x86_64, &cpu_aarch64};
+enum { N_CPUS = sizeof cpus / sizeof *cpus };
+
 static bool unknown(Arena *arena, const char *name) {
   const char *why;
   Nearest nearest =
       nearest_to(device_find(arena, name, &why) ? arena_printf(arena, "%s%s", prefix, name) : name);
-  nearest_try(&nearest, "cpu");
+  for (int i = 0; i < N_CPUS; i++)
+    nearest_try(&nearest, cpus[i]->target);
   nearest_try(&nearest, "cuda");
   for (int i = 0; device_at(i); i++) {
     nearest_try(&nearest, arena_printf(arena, "%s%s", prefix, device_at(i)->name));
@@ -44,10 +49,16 @@ static bool unknown(Arena *arena, const char *name) {
 
 static bool add_named(Arena *arena, const char *name, TargetList *list) {
   const char *why = NULL;
-  if (!strcmp(name, "cpu")) {
-    add(list, NULL);
-    return true;
-  }
+  for (int i = 0; i < N_CPUS; i++)
+    if (!strcmp(name, cpus[i]->target)) {
+      bool good = !list->arch || list->arch == cpus[i];
+      if (!good)
+        text_say("ampcc: --target: one program is for one kind of CPU, %s or %s; make two\n",
+                 list->arch->target, name);
+      list->arch = cpus[i];
+      add(list, NULL);
+      return good;
+    }
   if (!strcmp(name, "cuda")) {
     for (int i = 0; device_at(i); i++)
       if (device_at(i)->is_default)
@@ -71,11 +82,19 @@ bool targets_parse(Arena *arena, const char *text, TargetList *out) {
       return false;
   if (!out->n)
     fputs("ampcc: --target names nothing to build for\n", stderr);
+  if (!out->arch)
+    out->arch = cpus[0];
+  if (out->n && out->device[0] && out->arch != cpus[0]) {
+    text_say("ampcc: --target: GPUs are programmed from x86-64 CPUs only, not from %s\n",
+             out->arch->target);
+    return false;
+  }
   return out->n > 0;
 }
 
 void targets_list(FILE *out) {
-  fputs("cpu            x86-64 with AVX2, AVX-512 where there is\n", out);
+  for (int i = 0; i < N_CPUS; i++)
+    fprintf(out, "%-14s %s\n", cpus[i]->target, cpus[i]->summary);
   for (int i = 0; device_at(i); i++) {
     const Device *device = device_at(i);
     fprintf(out, "%s%-9s %ssm_%-4d %s%s\n", prefix, device->name, prefix, device->capability,

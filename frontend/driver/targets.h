@@ -2,6 +2,7 @@
 #ifndef AMPCC_FRONTEND_DRIVER_TARGETS_H
 #define AMPCC_FRONTEND_DRIVER_TARGETS_H
 
+#include "codegen/codegen.h"
 #include "codegen/cuda/toolkit/device.h"
 
 #include <stdio.h>
@@ -11,11 +12,13 @@ enum { MAX_TARGETS = 32 };
 /* In the order in which the program tries them: GPUs, newest first, then the CPU. */
 typedef struct TargetList {
   const Device *device[MAX_TARGETS]; /* NULL: the CPU */
+  const CpuArch *arch;               /* the CPU, which is also that beside the GPUs */
   int n;
 } TargetList;
 
 /* Reads a list such as "cpu,cuda:h200,cuda:sm_80,cuda". GPUs of one capability are one target, for
- * which the first one named stands. False after one line on stderr. */
+ * which the first one named stands. A program is for one kind of CPU. False after one line on
+ * stderr. */
 bool targets_parse(Arena *arena, const char *text, TargetList *out);
 /* Prints what --list-targets shows. */
 void targets_list(FILE *out);

@@ -95,7 +95,8 @@ Program *program_begin_with(Arena *arena, const Module *module, const CodegenOpt
   const char *text = arena_printf(arena, "%s/%s.c", folder, name);
   FILE *out = fopen(text, "w");
   CHECK(out, "cannot write %s", text);
-  emit_c(&(ProgramPart){module, backend_cpu_with(library, winograd), NULL}, options, out, NULL);
+  emit_c(&(ProgramPart){module, backend_cpu(&cpu_x86_64, library, winograd), NULL}, options, out,
+         NULL);
   fclose(out);
   p->text = text;
   p->resource = options->resource;

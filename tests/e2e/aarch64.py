@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Tests --target=cpu:aarch64 by qemu-user: aarch64.py AMPCC AMPCC_ZOO MAKE_FOLDER
+
+Programs for AArch64 train 20 steps of cifar_resnet8 to the losses of x86-64 within 1e-5 in fp32 and 1e-2 in bf16 and fp16; where the
+x86-64 program does not multiply in bf16, to the very checkpoint. That program goes on from the other's checkpoint. A static one, which
+runs without a library of that CPU, reads photographs. The same compile gives the same bytes, beside objects of x86-64 in one cache too.
+What cannot be is refused. Skipped (77) without the runtime for AArch64 or qemu-aarch64 (README.md, Dependencies).
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from shell import check, content, run
+
+AMPCC, ZOO, MAKE_FOLDER = map(os.path.abspath, sys.argv[1:4])
+TARGET = "--target=cpu:aarch64"
+QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+TRAIN = ["--log-every=1", "--threads=1", "--skip-eval"]
+STEPS = 20
+
+
+def build(name, *flags, model="model.pb"):
+    run(AMPCC, model, "--batch-size=3", "-o", name, *flags)
+    return "./" + name
+
+
+def losses(folder):
+    with open(folder + "/log.jsonl") as log:
+        return [r["loss"] for r in map(json.loads, log) if r["event"] == "train"]
+
+
+def begin(*program, folder, steps=STEPS):
+    return subprocess.Popen([*program, "--use-synthetic-data", "--max-train-steps=%d" % steps, "--model-dir=" + folder, *TRAIN],
+                            stdout=subprocess.DEVNULL)
+
+
+def train():
+    """Haswell multiplies no bf16, and rounds as AArch64 does."""
+    emulated = {}
+    for dtype in ("fp32", "bf16", "fp16"):
+        emulated[dtype] = begin(*QEMU, build(dtype, TARGET, "--dtype=" + dtype), folder=dtype + "_there")
+    good = True
+    for dtype, process in emulated.items():
+        begin(build(dtype + "_x86", "--target=cpu", "--dtype=" + dtype), folder=dtype + "_here").wait()
+        alike = build(dtype + "_haswell", "--target=cpu", "--cpu=haswell", "--dtype=" + dtype)
+        begin(alike, folder=dtype + "_alike").wait()
+        status = process.wait()
+        if not check("%s: trains" % dtype, status == 0, status):
+            return False
+        here, there = losses(dtype + "_here"), losses(dtype + "_there")
+        worst = max(abs(x - y) for x, y in zip(here, there))
+        good &= check("%s: losses are those of x86-64 within %.2g" % (dtype, worst),
+                      len(here) == len(there) == STEPS and worst <= (1e-5 if dtype == "fp32" else 1e-2), here, there)
+        last = "/ckpt-%d.safetensors" % STEPS
+        same = content(dtype + "_there" + last) == content(dtype + "_alike" + last)
+        good &= check("%s: the checkpoint is that of a CPU with AVX2" % dtype, same)
+    for folder in ("fp32_there", "fp32_alike"):
+        begin("./fp32_haswell", "--resume", folder=folder, steps=STEPS + 5).wait()
+    last = "/ckpt-%d.safetensors" % (STEPS + 5)
+    return good & check("x86-64 goes on from it", content("fp32_there" + last) == content("fp32_alike" + last))
+
+
+def static():
+    run(ZOO, "cifar_resnet8", "--classes=3", "-o", "photos.pb")
+    run(MAKE_FOLDER, "folder")
+    flags = ["--dataset=folder", "--data-dir=folder", "--max-train-steps=2", *TRAIN]
+    run(*QEMU[:1], build("photos", TARGET, "--static", "--preprocessing=official", model="photos.pb"), *flags, "--model-dir=photos_there")
+    run(build("photos_x86", "--target=cpu", "--cpu=haswell", "--preprocessing=official", model="photos.pb"), *flags,
+        "--model-dir=photos_here")
+    checkpoint = "/ckpt-2.safetensors"
+    return check("a static program reads photographs", content("photos_there" + checkpoint) == content("photos_here" + checkpoint))
+
+
+def compiled():
+    """Programs, objects and texts; the cache holds objects of both CPUs."""
+    cache, good = "--cache-dir=cache", True
+    cpus = ["--target=cpu", "--cpu=haswell"], [TARGET]
+    first, again = ([content(build("a", cache, *cpu)) for cpu in cpus] for _ in range(2))
+    good &= check("the same bytes from the cache", first == again and first[0] != first[1])
+    needed = run("readelf", "-hd", "a")
+    good &= check("needs libc and libm alone", "AArch64" in needed and not any(
+        library in needed for library in ("libz", "protobuf", "jpeg", "png")), needed)
+    about = run(*QEMU, "./a", "--about")
+    good &= check("--about names the target", "cpu:aarch64" in about, about)
+    build("o.o", TARGET, "--emit=obj")
+    good &= check("--emit=obj", "AArch64" in run("readelf", "-h", "o.o"))
+    build("o.c", TARGET, "--emit=c")
+    run("aarch64-linux-gnu-gcc", "-w", "-fsyntax-only", "-I", RESOURCE, "o.c")
+    return good
+
+
+def refused():
+    os.mkdir("bare")
+    for name in os.listdir(RESOURCE):
+        if name != "aarch64":
+            os.symlink(os.path.join(RESOURCE, name), "bare/" + name)
+    good = True
+    for flags, status, said in [
+        (["--target=cpu,cpu:aarch64"], 2, "one program is for one kind of CPU, cpu or cpu:aarch64; make two"),
+        (["--target=cuda:h200,cpu:aarch64"], 2, "GPUs are programmed from x86-64 CPUs only, not from cpu:aarch64"),
+        (["--target=cpu:arch64"], 2, "unknown target `cpu:arch64`; did you mean `cpu:aarch64`?"),
+        ([TARGET, "--cpu=native"], 2, "--cpu=native: cpu:aarch64 has one form for all CPUs"),
+        ([TARGET, "--cpu-library=onednn"], 2, "--cpu-library=onednn is not for --target=cpu:aarch64"),
+        ([TARGET, "--certify"], 2, "--certify runs the step here"),
+        ([TARGET, "--resource-dir=bare"], 3, "bare/aarch64: there is no libamprt.a: this ampcc was built without"),
+        ([TARGET, "--cc=no-such-compiler"], 3, "no-such-compiler"),
+    ]:
+        text = run(AMPCC, "model.pb", *flags, "-o", "never", status=status)
+        good &= check("refused: " + " ".join(flags), said in text and not os.path.exists("never"), text)
+    return good
+
+
+RESOURCE = os.path.join(os.path.dirname(AMPCC), "../codegen")
+if not os.path.exists(RESOURCE + "/aarch64/libamprt.a") or not shutil.which(QEMU[0]):
+    print("skipped: ampcc was built without the runtime for AArch64, or there is no qemu-aarch64")
+    sys.exit(77)
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    run(ZOO, "cifar_resnet8", "-o", "model.pb")
+    sys.exit(0 if compiled() & refused() & static() & train() else 1)

@@ -16,6 +16,7 @@ typedef struct Unit {
 } Unit;
 
 enum { MAX_UNITS = 7 };
+struct json_t; /* jansson.h */
 
 struct Backend {
   const Target *target;
@@ -57,6 +58,8 @@ struct Backend {
   /* Compiles the text and writes the machine code, or with TEXT_C the C array of it. */
   bool (*write_kernels)(const Backend *backend, const char *text, TextForm form,
                         PartFigures *figures, FILE *out);
+  /* Adds to the manifest of the part what only this target has. */
+  void (*manifest)(const ProgramCode *program, struct json_t *part);
   /* Reports what the passes found that the target cannot run, and returns an exit status. NULL if
    * there can be nothing to report. */
   int (*report)(const Backend *backend, Diag *diag);

@@ -2,12 +2,20 @@
 #ifndef AMPCC_CODEGEN_CODEGEN_H
 #define AMPCC_CODEGEN_CODEGEN_H
 
+#include "ir/base/sha256.h"
 #include "passes/pass.h"
 
 /* A flag that decides what a program is, and its value: "true" of one without an argument. */
 typedef struct GivenFlag {
   const char *flag, *value;
 } GivenFlag;
+
+/* A file that the program was made from. */
+typedef struct InputFile {
+  const char *what, *name; /* "model", "resnet50.pb": without a folder */
+  int64_t bytes;
+  char sha256[SHA256_TEXT];
+} InputFile;
 
 typedef struct CodegenOptions {
   const CompileOptions *compile;
@@ -24,6 +32,9 @@ typedef struct CodegenOptions {
   bool is_static;         /* a program that needs no library where it runs */
   const GivenFlag *given; /* what the program says that it was made with */
   int n_given;
+  const InputFile *input;
+  int n_inputs;
+  const char *source; /* the text of the module before the first pass, for --dump-ir */
 } CodegenOptions;
 
 /* backend.h: a target as the code generator sees it. */
@@ -55,7 +66,8 @@ typedef struct PartFigures {
   int launches, functions, plans, products; /* CUDA: kernels a step, their texts, libraries' */
   int spills;                               /* functions that keep registers in memory */
   int64_t image_bytes;
-  double seconds; /* of processor time */
+  double seconds;     /* of processor time */
+  const char *passes; /* those that ran, with commas between; NULL: unknown */
 } PartFigures;
 
 /* The part of a program that is for one target. */

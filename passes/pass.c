@@ -92,6 +92,14 @@ static void dump(const PassTrace *trace, const char *when, const char *flag, con
   module_print(module, trace->out);
 }
 
+/* Adds the pass to those that ran, unless it was the last one. */
+static void note_ran(const PassInfo *pass, PassContext *context) {
+  const char *last = context->ran ? strrchr(context->ran, ',') : NULL;
+  if (!context->ran || strcmp(last ? last + 1 : context->ran, pass->flag))
+    context->ran = arena_printf(context->module->arena, "%s%s%s", context->ran ? context->ran : "",
+                                context->ran ? "," : "", pass->flag);
+}
+
 /* Runs the pass on each graph that it is for, except those that it adds itself. It may leave out
  * the graph that it runs on. */
 static bool run_graphs(const PassInfo *pass, PassContext *context) {
@@ -100,8 +108,10 @@ static bool run_graphs(const PassInfo *pass, PassContext *context) {
   int n = module->n_graphs, errors = context->diag->n_errors;
   for (int i = 0; i < n && context->diag->n_errors == errors;) {
     Graph *graph = module->graph[i];
-    if (is_for(pass, graph))
+    if (is_for(pass, graph)) {
+      note_ran(pass, context);
       changed |= pass->run(context, graph);
+    }
     bool stays = i < module->n_graphs && module->graph[i] == graph;
     i += stays;
     n -= !stays;

@@ -63,8 +63,9 @@ typedef struct PassContext {
   Module *module;
   const CompileOptions *options;
   const Target *target;
-  Diag *diag;     /* for the user's mistakes; a pass that reports an error returns at once */
-  Arena *scratch; /* emptied after each pass */
+  Diag *diag;      /* for the user's mistakes; a pass that reports an error returns at once */
+  Arena *scratch;  /* emptied after each pass */
+  const char *ran; /* passes that ran on a graph, with commas between; NULL: none yet */
 } PassContext;
 
 typedef bool PassFn(PassContext *context, Graph *graph);

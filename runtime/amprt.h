@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { AMPRT_ABI = 10, AMPRT_MAX_RANK = 6 };
+enum { AMPRT_ABI = 11, AMPRT_MAX_RANK = 6 };
 
 /* The order is that of ir/dtypes.def. */
 typedef enum AmprtDType {
@@ -172,7 +172,8 @@ typedef struct AmprtSetting {
   const char *flag, *value;
 } AmprtSetting;
 
-/* A text as zlib compresses it: its bytes, how many, and how many the text has. */
+/* A text as zlib compresses it: its bytes, how many, and how many the text has; 0: the bytes are
+ * the text. */
 typedef struct AmprtPacked {
   const char *bytes;
   uint64_t size, text_size;
@@ -278,7 +279,20 @@ struct AmprtProgram {
   /* A step is so many runs, each on batch_size examples: of graph "accumulate", and the last of
    * graph 0. 0 is 1. */
   int64_t parts;
+  /* What the program was made from, as JSON without its end: the list of parts, which is the
+   * part_manifest of each. And the graph before the first pass, as ampcc reads it. The first part
+   * has both for the whole program. */
+  AmprtPacked manifest, part_manifest, ir;
 };
+
+/* The texts stand in the section `ampcc` of an executable, where tools find them without running
+ * it: each begins at a multiple of 8 bytes, and there may be zeros between them. */
+#define AMPRT_NOTE_MARK "AMPNOTE"
+typedef struct AmprtNote {
+  char mark[8];             /* AMPRT_NOTE_MARK */
+  char name[24];            /* "manifest", "part", "ir", "memory_plan", "precision" */
+  uint64_t size, text_size; /* of the bytes that follow, as in AmprtPacked */
+} AmprtNote;
 
 /* One target's part of an executable. */
 typedef struct AmprtPart {

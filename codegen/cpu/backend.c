@@ -6,6 +6,7 @@
 #include "codegen/cpu/library.h"
 #include "codegen/text/prelude_text.h"
 
+#include <jansson.h>
 #include <string.h>
 
 /* ---- kernels ---- */
@@ -136,6 +137,12 @@ static void emit_hooks(const ProgramCode *program, FILE *out) {
   cpu_library(program->emit.target)->emit_hooks(&program->emit, out);
 }
 
+static void manifest(const ProgramCode *program, struct json_t *part) {
+  const char *cpu = program->options->cpu;
+  json_object_set_new(part, "library", json_string(cpu_library(program->backend->target)->name));
+  json_object_set_new(part, "cpu", json_string(cpu ? cpu : "x86-64-v3"));
+}
+
 /* ---- objects ---- */
 
 /* Does the library compute anything of it; or anything in bf16? */
@@ -197,7 +204,8 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
     .emit_hooks = emit_hooks,                                                                      \
     .fields = "  .open = amp_open, .close = amp_close, .describe = amp_describe,\n"                \
               "  .threads = &" #its_threads ",\n",                                                 \
-    .emit_fits = emit_fits, .units = units, .libraries = (linked), .not_static = (why_not),        \
+    .emit_fits = emit_fits, .manifest = manifest, .units = units, .libraries = (linked),           \
+    .not_static = (why_not),                                                                       \
   }
 #define OWN(its_arch, target)                                                                      \
   {                                                                                                \

@@ -5,7 +5,10 @@
 #include "codegen/cuda/toolkit/cubin.h"
 #include "ir/base/exit.h"
 
+#include <cublasLt.h>
+
 #include <errno.h>
+#include <jansson.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -157,6 +160,40 @@ static int report(const Backend *backend, Diag *diag) {
   return cuda->n_refusals + (wanted ? report_missed(cuda, diag) : 0) ? EXIT_INPUT : 0;
 }
 
+static const char *version_text(Arena *arena, int major, int minor, int patch) {
+  return arena_printf(arena, "%d.%d.%d", major, minor, patch);
+}
+
+/* The versions of the toolkit's libraries, and every plan. */
+static void manifest(const ProgramCode *program, struct json_t *part) {
+  CudaTarget *cuda = cuda_target_of(program->backend->target);
+  Arena *arena = program->arena;
+  json_t *toolkit = json_object(), *plans = json_array();
+  char error[TOOLKIT_ERROR];
+  int cudnn = cuda->toolkit->cudnn_version;
+  int nvrtc = toolkit_nvrtc(cuda->toolkit, error) ? cuda->toolkit->nvrtc_version : 0;
+  if (cudnn)
+    json_object_set_new(
+        toolkit, "cudnn",
+        json_string(version_text(arena, cudnn / 10000, cudnn % 10000 / 100, cudnn % 100)));
+  json_object_set_new(toolkit, "nvrtc",
+                      json_string(version_text(arena, nvrtc / 1000, nvrtc % 1000 / 10, 0)));
+  json_object_set_new(toolkit, "cublas", json_integer(CUBLAS_VERSION));
+  for (int i = 0; i < cuda->n_planned; i++) {
+    const PlanText *plan = &cuda->planned[i].plan;
+    json_t *json = json_object();
+    if (!plan->json)
+      continue;
+    json_object_set_new(json, "key", json_string(plan->key));
+    json_object_set_new(json, "engine", json_integer(plan->engine));
+    json_object_set_new(json, "workspace_bytes", json_integer(plan->workspace));
+    json_object_set_new(json, "tuned", json_boolean(plan->tuned));
+    json_array_append_new(plans, json);
+  }
+  json_object_set_new(part, "toolkit", toolkit);
+  json_object_set_new(part, "plans", plans);
+}
+
 /* ---- objects ---- */
 
 static int units(const Backend *backend, Arena *arena, const Module *module,
@@ -224,6 +261,7 @@ const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOption
                             .compile_kernels = compile_kernels,
                             .check_kernels = check_kernels,
                             .write_kernels = write_kernels,
+                            .manifest = manifest,
                             .report = report};
   return &cuda->backend;
 }

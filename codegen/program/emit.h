@@ -19,6 +19,7 @@ typedef struct ProgramCode {
   const Backend *backend;
   const CodegenOptions *options;
   PartFigures *figures;
+  const char *functions; /* the text of all kernels */
   Emitter emit;
   GraphCode graph[MAX_GRAPHS];
   const char **function; /* every function that a kernel of the CPU calls, once */
@@ -47,6 +48,15 @@ void emit_values(Arena *arena, const GraphCode *code, bool all, FILE *out);
 void emit_buckets(const ProgramCode *program, const GraphCode *code, FILE *out);
 /* Per kernel: is it the first that reads sums of a bucket? Looks at no places. */
 bool *bucket_waits(Arena *arena, const GraphCode *code);
+
+/* emit_manifest.c: texts that stand compressed in the section `ampcc` of the program. Each function
+ * writes the data and returns the initialiser of an AmprtPacked. */
+const char *emit_note(Arena *arena, const char *name, const char *text, size_t size, FILE *out);
+const char *emit_report(Arena *arena, const char *name, void (*report)(const Module *, FILE *),
+                        const Module *module, FILE *out);
+/* The manifest: what is the same for all parts, up to the list of parts; and this part. */
+const char *emit_manifest(const ProgramCode *program, const char *fingerprint, FILE *out);
+const char *emit_part_manifest(const ProgramCode *program, FILE *out);
 
 /* emit_program.c: AmprtProgram; AmprtPart; main, which lists the parts that AMPCC_PARTS names */
 void emit_program(const ProgramCode *program, FILE *out);

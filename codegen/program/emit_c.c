@@ -86,6 +86,7 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, F
   fprintf(out, "#ifdef AMPCC_TABLES\n%s", stream[TABLES].text);
   backend->emit_hooks(&program, out);
   emit_tables(&program, out);
+  program.functions = stream[FUNCTIONS].text;
   emit_program(&program, out);
   emit_part(&program, out);
   fputs("#endif\n\n#ifdef AMPCC_PARTS\n", out);

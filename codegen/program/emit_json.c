@@ -95,12 +95,14 @@ static json_t *graph_json(Arena *arena, const Graph *graph) {
   return json;
 }
 
-static json_t *recipe_json(Arena *arena, const Recipe *recipe) {
+json_t *json_recipe(Arena *arena, const Recipe *recipe) {
   json_t *json = json_object();
   for (int i = 0; i < RECIPE_COUNT; i++) {
     const RecipeField *field = &recipe_field[i];
     const void *at = (const char *)recipe + field->offset;
     const RecipeFloats *floats = at;
+    if (field->kind == RECIPE_FLOAT && !recipe_is_set(at))
+      continue; /* a coefficient that this optimizer does not have */
     json_object_set_new(json, field->field,
                         field->kind == RECIPE_STR     ? json_text(arena, *(const char *const *)at)
                         : field->kind == RECIPE_INT   ? json_integer(*(const int64_t *)at)
@@ -114,7 +116,7 @@ void emit_json(const Module *module, FILE *out) {
   json_t *json = json_object(), *graphs = json_array();
   for (int i = 0; i < module->n_graphs; i++)
     json_array_append_new(graphs, graph_json(module->arena, module->graph[i]));
-  json_object_set_new(json, "recipe", recipe_json(module->arena, module->recipe));
+  json_object_set_new(json, "recipe", json_recipe(module->arena, module->recipe));
   json_object_set_new(json, "state_bytes", json_integer(module->state_bytes));
   json_object_set_new(json, "graphs", graphs);
   CHECK(json_dumpf(json, out, JSON_INDENT(1) | JSON_PRESERVE_ORDER) == 0 || ferror(out),

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 static uint64_t hash_text(uint64_t hash, const char *text) {
   for (; *text; text++)
@@ -94,33 +93,6 @@ static const char *head_of(const Module *module) {
   return NULL;
 }
 
-/* Bytes as a C literal. */
-static const char *bytes_text(Arena *arena, const unsigned char *byte, size_t n) {
-  Text out = {arena};
-  text_add(&out, "\"");
-  for (size_t i = 0; i < n; i++)
-    text_format(&out, "%s\\%03o", i % 24 || !i ? "" : "\"\n    \"", byte[i]);
-  text_add(&out, "\"");
-  return text_get(&out);
-}
-
-/* What `report` writes about the module, as an AmprtPacked. These texts are long, and few users ask
- * for them. */
-static const char *report_text(Arena *arena, void (*report)(const Module *, FILE *),
-                               const Module *module) {
-  char *text = NULL;
-  size_t size;
-  FILE *memory = open_memstream(&text, &size);
-  CHECK(memory, "out of memory");
-  report(module, memory);
-  fclose(memory);
-  uLongf packed = compressBound(size);
-  unsigned char *bytes = arena_alloc(arena, packed);
-  CHECK(compress(bytes, &packed, (const Bytef *)text, size) == Z_OK, "zlib cannot compress");
-  free(text);
-  return arena_printf(arena, "{%s, %lu, %zu}", bytes_text(arena, bytes, packed), packed, size);
-}
-
 /* Writes the table of constants by number. False if there are none. */
 static bool emit_constants(const Emitter *emit, FILE *out) {
   Text names = {emit->arena};
@@ -137,6 +109,14 @@ void emit_program(const ProgramCode *program, FILE *out) {
   TensorType image = port_type(module, OP_INPUT, port_image);
   TensorType logits = port_type(module, OP_OUTPUT, port_logits);
   const char *constant = emit_constants(&program->emit, out) ? "constants" : "NULL";
+  const char *fingerprint = fingerprint_of(arena, module);
+  const char *memory = emit_report(arena, "memory_plan", memory_report, module, out);
+  const char *precision = emit_report(arena, "precision", precision_report, module, out);
+  const char *part = emit_part_manifest(program, out), *source = program->options->source;
+  fputs("#ifdef AMPCC_PARTS\n", out);
+  const char *manifest = emit_manifest(program, fingerprint, out);
+  const char *ir = source ? emit_note(arena, "ir", source, strlen(source), out) : "{0}";
+  fputs("#endif\n\n", out);
   int64_t parts = module_find(module, "accumulate") ? module->recipe->accumulate : 1;
   file_fill(out, arena,
             "static const AmprtProgram amp_program = {\n"
@@ -154,8 +134,10 @@ void emit_program(const ProgramCode *program, FILE *out) {
             " .made = made, .n_made = n_made, .given = given, .n_given = n_given,"
             " .head = $HEAD, .constant = $CONSTANT,"
             " .bn_momentum = $MOMENTUM,\n"
-            "  .memory_plan = $MEMORY,\n"
-            "  .precision = $PRECISION,\n"
+            "  .memory_plan = $MEMORY, .precision = $PRECISION, .part_manifest = $PART,\n"
+            "#ifdef AMPCC_PARTS\n"
+            "  .manifest = $MANIFEST, .ir = $IR,\n"
+            "#endif\n"
             "  .parts = $PARTS,\n"
             "$FIELDS\n"
             "};\n"
@@ -164,14 +146,13 @@ void emit_program(const ProgramCode *program, FILE *out) {
                   {"CONSTANT", constant}, {"MODEL", cstring_text(arena, module->recipe->name)},
                   {"TARGET", cstring_text(arena, program->backend->target->name)},
                   {"DTYPE", cstring_text(arena, dtype_info[program->options->compile->dtype].flag)},
-                  {"FINGERPRINT", fingerprint_of(arena, module)}, {"BATCH", .number = image.dim[0]},
+                  {"FINGERPRINT", fingerprint}, {"BATCH", .number = image.dim[0]},
                   {"HEIGHT", .number = image.dim[1]}, {"WIDTH", .number = image.dim[2]},
                   {"CHANNELS", .number = image.dim[3]},
                   {"CLASSES", .number = logits.rank ? logits.dim[logits.rank - 1] : 0},
                   {"NGRAPHS", .number = module->n_graphs}, {"STATE", .number = module->state_bytes},
-                  {"MOMENTUM", cdouble_text(arena, bn_momentum(module))},
-                  {"MEMORY", report_text(arena, memory_report, module)},
-                  {"PRECISION", report_text(arena, precision_report, module)},
+                  {"MOMENTUM", cdouble_text(arena, bn_momentum(module))}, {"MEMORY", memory},
+                  {"PRECISION", precision}, {"PART", part}, {"MANIFEST", manifest}, {"IR", ir},
                   {"PARTS", .number = parts}, {"FIELDS", program->backend->fields}));
 }
 

@@ -1,11 +1,8 @@
 /* ampcc: model in, training program out. */
-#include "frontend/batch/batch.h"
-#include "frontend/batch/figures.h"
 #include "frontend/driver/certify_run.h"
 #include "frontend/driver/parts.h"
 #include "frontend/driver/precision_file.h"
 #include "frontend/driver/reproducer.h"
-#include "frontend/explain/explain.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
 #include "ir/base/text.h"
@@ -26,15 +23,17 @@ static const TextForm text_form[EMIT_COUNT] = {[EMIT_C] = TEXT_C,
 /* ---- the model ---- */
 
 /* --precision-file; false after an error. */
-static bool load_rules(Arena *arena, Options *options, Diag *diag) {
-  const char *path = options->text[OPT_precision_file];
+static bool load_rules(Arena *arena, Options *options, PartList *parts, Diag *diag) {
+  const char *path = options->text[OPT_precision_file], *text = NULL;
   if (!path)
     return true;
   if (options->compile.dtype == DT_F32)
     diag_error(diag, (SrcLoc){.file = path}, DIAG_OPTION,
                "--precision-file has nothing to choose in fp32: give --dtype=fp16 or bf16");
   else
-    options->compile.rules = precision_file_read(arena, path, diag);
+    options->compile.rules = precision_file_read(arena, path, &text, diag);
+  if (text)
+    parts_input(arena, parts, "precision file", path, text, strlen(text));
   return diag->n_errors == 0;
 }
 
@@ -78,8 +77,9 @@ static void say_done(const PartList *parts, const Options *options) {
   parts_print(parts, stderr);
 }
 
-static int emit_text(Arena *arena, const ProgramPart *part, const Options *options) {
-  CodegenOptions codegen = compile_codegen(options);
+static int emit_text(Arena *arena, const PartList *parts, const Options *options) {
+  const ProgramPart *part = &parts->part[0];
+  CodegenOptions codegen = parts_codegen(parts, options);
   Output out;
   int status = 0;
   if (!output_open(arena, options->output, &out))
@@ -119,15 +119,13 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
                    : 0;
   if (status)
     return status;
-  CodegenOptions codegen = compile_codegen(options);
+  CodegenOptions codegen = parts_codegen(parts, options);
   if (options->emit == EMIT_EXE || options->emit == EMIT_OBJ)
     status = build_program(parts->part, parts->n, &codegen);
   else
-    status = emit_text(arena, &parts->part[0], options);
+    status = emit_text(arena, parts, options);
   bool machine_code =
       options->emit == EMIT_EXE || options->emit == EMIT_OBJ || options->emit == EMIT_CUBIN;
-  if (status == 0 && options->text[OPT_figures])
-    status = figures_write(arena, parts, options);
   if (status == 0 && machine_code && !options->text[OPT_quiet])
     say_done(parts, options);
   return status;
@@ -157,8 +155,8 @@ static int compile(Arena *arena, Options *options) {
                .quiet = options->text[OPT_quiet] != NULL,
                .all_errors = options->text[OPT_all_errors] != NULL};
   PartList *parts = arena_new_of(arena, PartList);
-  int status =
-      load_rules(arena, options, &diag) ? parts_open(arena, options, parts, &diag) : EXIT_INPUT;
+  int status = load_rules(arena, options, parts, &diag) ? parts_open(arena, options, parts, &diag)
+                                                        : EXIT_INPUT;
   if (!status && options->text[OPT_print_recipe]) {
     const Module *module = compile_load(arena, options, &diag);
     if (module)
@@ -187,17 +185,12 @@ int main(int argc, char **argv) {
     status = EXIT_USAGE;
   } else if (options.text[OPT_help]) {
     options_help(stdout);
-  } else if (options.text[OPT_explain]) {
-    const char *code = options.text[OPT_explain];
-    status = explain("ampcc", *code ? code : options.model, stdout) ? 0 : EXIT_USAGE;
   } else if (options.text[OPT_version]) {
     puts("ampcc " AMPCC_VERSION);
   } else if (options.text[OPT_list_passes]) {
     options_list_passes(stdout);
   } else if (options.text[OPT_list_targets]) {
     targets_list(stdout);
-  } else if (options.text[OPT_batch]) {
-    status = batch_run(arena, &options);
   } else {
     reproducer_install(&options);
     status = compile(arena, &options);

@@ -78,7 +78,8 @@ static Module *compile_quietly(const Certifying *c, Options options) {
   options.text[OPT_print_before] = options.text[OPT_print_after] = NULL;
   options.text[OPT_time_report] = NULL;
   Module *module = compile_load(c->arena, &options, c->diag);
-  return module && compile_passes(module, &options, backend_target(backend_of(&options)), c->diag)
+  return module && compile_passes(module, &options, backend_target(backend_of(&options)), NULL,
+                                  c->diag)
              ? module
              : NULL;
 }

@@ -35,7 +35,8 @@ Module *compile_model(Arena *arena, const Options *options, const Bytes *bytes, 
   return diag->n_errors == 0 ? module : NULL;
 }
 
-bool compile_passes(Module *module, const Options *options, const Target *target, Diag *diag) {
+bool compile_passes(Module *module, const Options *options, const Target *target, const char **ran,
+                    Diag *diag) {
   Arena *scratch = arena_new();
   PassContext context = {.module = module,
                          .options = &options->compile,
@@ -47,6 +48,8 @@ bool compile_passes(Module *module, const Options *options, const Target *target
                      .out = stderr};
   bool good = pipeline_run(&context, options->text[OPT_passes], options->text[OPT_skip], &trace);
   arena_free(context.scratch); /* pass_run renews it */
+  if (ran)
+    *ran = context.ran;
   return good && diag->n_errors == 0;
 }
 

@@ -12,9 +12,10 @@
 Module *compile_load(Arena *arena, const Options *options, Diag *diag);
 /* The same for a file whose bytes were read already. */
 Module *compile_model(Arena *arena, const Options *options, const Bytes *bytes, Diag *diag);
-/* Runs the pipeline, or those of its passes that --passes and --skip leave; false after an error.
- */
-bool compile_passes(Module *module, const Options *options, const Target *target, Diag *diag);
+/* Runs the pipeline, or those of its passes that --passes and --skip leave, and names those that
+ * ran in *ran (NULL: not wanted); false after an error. */
+bool compile_passes(Module *module, const Options *options, const Target *target, const char **ran,
+                    Diag *diag);
 bool compile_is_planned(const Module *module);
 /* Does the step update a parameter? */
 bool compile_trains(const Module *module);

@@ -21,12 +21,31 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+void parts_input(Arena *arena, PartList *parts, const char *what, const char *path,
+                 const void *bytes, size_t size) {
+  const char *slash = strrchr(path, '/');
+  InputFile input = {what, slash ? slash + 1 : path, (int64_t)size, ""};
+  sha256_text(bytes, size, input.sha256);
+  arena_push(arena, parts->input, parts->n_inputs, parts->cap_inputs, input);
+}
+
+CodegenOptions parts_codegen(const PartList *parts, const Options *options) {
+  CodegenOptions codegen = compile_codegen(options);
+  codegen.input = parts->input;
+  codegen.n_inputs = parts->n_inputs;
+  codegen.source = parts->source;
+  return codegen;
+}
+
 /* Reads every file of --tuning-db. */
-static bool read_tuning(Arena *arena, const Options *options, Tuning *out, Diag *diag) {
+static bool read_tuning(Arena *arena, const Options *options, Tuning *out, PartList *parts,
+                        Diag *diag) {
   bool good = true;
   const char *list = options->text[OPT_tuning_db], *path;
   while ((path = list_word(arena, &list, ',')) != NULL) {
     const char *text = text_read(arena, path, diag);
+    if (text)
+      parts_input(arena, parts, "tuning database", path, text, strlen(text));
     good = text && tuning_parse(arena, path, text, out, diag) && good;
   }
   return good;
@@ -34,8 +53,7 @@ static bool read_tuning(Arena *arena, const Options *options, Tuning *out, Diag 
 
 int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) {
   Tuning *tuning = arena_new_of(arena, Tuning);
-  *out = (PartList){0};
-  if (!read_tuning(arena, options, tuning, diag))
+  if (!read_tuning(arena, options, tuning, out, diag))
     return EXIT_INPUT;
   const char *missing = NULL;
   for (int i = 0; i < options->targets.n; i++) {
@@ -72,10 +90,25 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
   return 0;
 }
 
+/* The text form of a module, in its arena. */
+static const char *module_text(const Module *module) {
+  char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  CHECK(out, "out of memory");
+  module_print(module, out);
+  fclose(out);
+  const char *copy = arena_strdup(module->arena, text, size);
+  free(text);
+  return copy;
+}
+
 static Module *load(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
                     Diag *diag) {
   double start = now();
   Module *module = compile_model(arena, options, model, diag);
+  if (module && !parts->source)
+    parts->source = module_text(module);
   parts->load_seconds += now() - start;
   return module;
 }
@@ -84,7 +117,8 @@ static int compile_part(const Options *options, Module *module, ProgramPart *par
   double start = now();
   reproducer_set_module(module, backend_target(part->backend)->name);
   part->module = module;
-  bool good = compile_passes(module, options, backend_target(part->backend), diag);
+  bool good =
+      compile_passes(module, options, backend_target(part->backend), &part->figures->passes, diag);
   int status = backend_report(part->backend, diag);
   part->figures->seconds = now() - start;
   return status ? status : good ? 0 : EXIT_INPUT;
@@ -174,14 +208,15 @@ int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *d
   Bytes model;
   if (!file_read(arena, options->model, &model, diag))
     return EXIT_INPUT;
+  parts_input(arena, parts, "model", options->model, model.at, (size_t)model.len);
   bool all = options->text[OPT_target] || options->text[OPT_require_tuned];
   return (all ? compile_named : compile_default)(arena, options, &model, parts, diag);
 }
 
 /* ---- figures ---- */
 
-int64_t part_workspace_bytes(const ProgramPart *part) {
-  const Module *module = part->module;
+/* The largest workspace that any kernel needs. */
+static int64_t workspace_bytes(const Module *module) {
   int64_t most = 0;
   for (int g = 0; g < module->n_graphs; g++)
     for (int i = 0; i < module->graph[g]->n_nodes; i++) {
@@ -223,6 +258,6 @@ void parts_print(const PartList *parts, FILE *out) {
     }
     fprintf(out, "%.1f MB of variables, %.1f MB of arena, %.1f MB the largest workspace\n",
             (double)part->module->state_bytes / 1e6, (double)module_arena_bytes(part->module) / 1e6,
-            (double)part_workspace_bytes(part) / 1e6);
+            (double)workspace_bytes(part->module) / 1e6);
   }
 }

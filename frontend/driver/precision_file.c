@@ -89,7 +89,7 @@ static PrecisionRules *file_parse(Arena *arena, const char *path, const char *te
   return diag->n_errors == errors ? rules : NULL;
 }
 
-PrecisionRules *precision_file_read(Arena *arena, const char *path, Diag *diag) {
-  const char *text = text_read(arena, path, diag);
-  return text ? file_parse(arena, path, text, diag) : NULL;
+PrecisionRules *precision_file_read(Arena *arena, const char *path, const char **text, Diag *diag) {
+  *text = text_read(arena, path, diag);
+  return *text ? file_parse(arena, path, *text, diag) : NULL;
 }

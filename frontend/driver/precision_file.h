@@ -4,7 +4,8 @@
 
 #include "passes/precision/precision_rules.h"
 
-/* Rules in file order, in `arena`; NULL after reporting at least one error. */
-PrecisionRules *precision_file_read(Arena *arena, const char *path, Diag *diag);
+/* Rules in file order, in `arena`, and the text of the file in *text; NULL after reporting at least
+ * one error. */
+PrecisionRules *precision_file_read(Arena *arena, const char *path, const char **text, Diag *diag);
 
 #endif

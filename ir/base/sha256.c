@@ -1,5 +1,6 @@
 #include "ir/base/sha256.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const uint32_t factor[SHA256_BLOCK] = {
@@ -67,4 +68,13 @@ void sha256_get(const Sha256 *sha, unsigned char hash[SHA256_BYTES]) {
   sha256_add(&end, bits, sizeof bits);
   for (int i = 0; i < SHA256_BYTES; i++)
     hash[i] = (unsigned char)(end.state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void sha256_text(const void *data, size_t size, char text[SHA256_TEXT]) {
+  unsigned char hash[SHA256_BYTES];
+  Sha256 sha = sha256_begin();
+  sha256_add(&sha, data, size);
+  sha256_get(&sha, hash);
+  for (int i = 0; i < SHA256_BYTES; i++)
+    snprintf(text + 2 * i, 3, "%02x", hash[i]);
 }

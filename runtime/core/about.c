@@ -37,6 +37,12 @@ static void print_program(const AmprtProgram *program) {
 
 static AmprtStatus print_packed(const AmprtPacked *packed, AmprtError *error) {
   uLongf size = packed->text_size;
+  if (!packed->bytes)
+    return amprt_fail(error, AMPRT_ENV, "this program was made without that text");
+  if (!size) {
+    amprt_print(stdout, "%.*s", (int)packed->size, packed->bytes);
+    return AMPRT_OK;
+  }
   char *text = malloc(size + 1);
   if (!text)
     return amprt_fail_memory(error, size + 1, "a text");
@@ -47,6 +53,15 @@ static AmprtStatus print_packed(const AmprtPacked *packed, AmprtError *error) {
   return good ? AMPRT_OK
               : amprt_fail(error, AMPRT_ENV,
                            "this program is damaged: a text that it has compressed");
+}
+
+static AmprtStatus print_manifest(const AmprtPart *part, int n_parts, AmprtError *error) {
+  AmprtStatus status = print_packed(&part->program->manifest, error);
+  for (int i = 0; i < n_parts && !status; i++) {
+    status = print_packed(&part[i].program->part_manifest, error);
+    amprt_print(stdout, i < n_parts - 1 ? ",\n" : "\n]}\n");
+  }
+  return status;
 }
 
 static void print_about(const AmprtProgram *program, const AmprtPart *part, int n_parts) {
@@ -74,6 +89,10 @@ AmprtStatus amprt_info(const AmprtProgram *program, const AmprtPart *part, int n
     amprt_print(stdout, "%s\n", program->version);
   else if (options->about)
     print_about(program, part, n_parts);
+  else if (options->manifest)
+    status = print_manifest(part, n_parts, error);
+  else if (options->dump_ir)
+    status = print_packed(&part->program->ir, error);
   else if (options->print_memory_plan)
     status = print_packed(&program->memory_plan, error);
   else if (options->print_precision)

@@ -95,6 +95,10 @@ static AmprtStatus set_one(AmprtOptions *options, const AmprtOption *option,
                            const AmprtTakes *takes, const char *value, AmprtError *error) {
   if (!value && option->kind == AMPRT_OPT_BOOL)
     value = "true";
+  if (value && option->offset == offsetof(AmprtOptions, about) && !strcmp(value, "json")) {
+    value = "true";
+    option = option_find("manifest", strlen("manifest"));
+  }
   if (!value)
     return amprt_fail(error, AMPRT_USAGE, "--%s needs a value (%s)", option->flag,
                       amprt_kind_text(option->kind));

@@ -1,8 +1,11 @@
 /* ampcc: model in, training program out. */
+#include "frontend/batch/batch.h"
+#include "frontend/batch/figures.h"
 #include "frontend/driver/certify_run.h"
 #include "frontend/driver/parts.h"
 #include "frontend/driver/precision_file.h"
 #include "frontend/driver/reproducer.h"
+#include "frontend/explain/explain.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
 #include "ir/base/text.h"
@@ -126,6 +129,8 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
     status = emit_text(arena, parts, options);
   bool machine_code =
       options->emit == EMIT_EXE || options->emit == EMIT_OBJ || options->emit == EMIT_CUBIN;
+  if (status == 0 && options->text[OPT_figures])
+    status = figures_write(arena, parts, options);
   if (status == 0 && machine_code && !options->text[OPT_quiet])
     say_done(parts, options);
   return status;
@@ -185,12 +190,17 @@ int main(int argc, char **argv) {
     status = EXIT_USAGE;
   } else if (options.text[OPT_help]) {
     options_help(stdout);
+  } else if (options.text[OPT_explain]) {
+    const char *code = options.text[OPT_explain];
+    status = explain("ampcc", *code ? code : options.model, stdout) ? 0 : EXIT_USAGE;
   } else if (options.text[OPT_version]) {
     puts("ampcc " AMPCC_VERSION);
   } else if (options.text[OPT_list_passes]) {
     options_list_passes(stdout);
   } else if (options.text[OPT_list_targets]) {
     targets_list(stdout);
+  } else if (options.text[OPT_batch]) {
+    status = batch_run(arena, &options);
   } else {
     reproducer_install(&options);
     status = compile(arena, &options);

@@ -75,6 +75,8 @@ typedef struct Args {
   Override *override;
   int n_overrides, cap_overrides;
   Recipe *recipe; /* the defaults, with the overrides applied */
+  GivenWord *word;
+  int n_words, cap_words;
 } Args;
 
 bool option_wrong_value(const OptionTable *table, int option, const char *text) {
@@ -136,6 +138,12 @@ static bool parse_warning(Args *args, const char *text) {
   return false;
 }
 
+static void keep_word(Args *args, int option, const char *flag, const char *value) {
+  GivenWord word = {option, value ? arena_printf(args->arena, "--%s=%s", flag, value)
+                                  : arena_printf(args->arena, "--%s", flag)};
+  arena_push(args->arena, args->word, args->n_words, args->cap_words, word);
+}
+
 static bool parse_option(Args *args, int option, const char *value) {
   const OptionInfo *info = &args->table->option[option];
   bool optional = info->argument && *info->argument == '[';
@@ -147,6 +155,8 @@ static bool parse_option(Args *args, int option, const char *value) {
     value = take_value(args, info->flag, value);
   else if (!value)
     value = "";
+  if (value)
+    keep_word(args, option, info->flag, info->argument && (!optional || *value) ? value : NULL);
   args->out->text[option] = value;
   return value && (option != args->table->warn || parse_warning(args, value));
 }
@@ -161,6 +171,7 @@ static bool parse_override(Args *args, const RecipeField *field, const char *val
              recipe_takes(args->arena, field), override.text);
     return false;
   }
+  keep_word(args, -1, field->flag, override.text);
   arena_push(args->arena, args->override, args->n_overrides, args->cap_overrides, override);
   return true;
 }
@@ -251,5 +262,7 @@ bool command_line_parse(Arena *arena, const OptionTable *table, int argc, char *
     return false;
   }
   out->overrides = (Overrides){args.override, args.n_overrides};
+  out->word = args.word;
+  out->n_words = args.n_words;
   return true;
 }

@@ -32,11 +32,19 @@ typedef struct OptionTable {
   const char *owner;
 } OptionTable;
 
+/* An option as it was given. */
+typedef struct GivenWord {
+  int option;       /* its index; -1: a field of the recipe */
+  const char *text; /* "--FLAG=VALUE" or "--FLAG" */
+} GivenWord;
+
 /* What a command line says. Strings belong to argv or to the arena. */
 typedef struct CommandLine {
-  const char *model;   /* the one argument that is no option; NULL if there is none */
-  const char **text;   /* the value of each option; NULL if absent, "" without a value */
-  Overrides overrides; /* of the recipe, in the order given */
+  const char *model;     /* the one argument that is no option; NULL if there is none */
+  const char **text;     /* the value of each option; NULL if absent, "" without a value */
+  Overrides overrides;   /* of the recipe, in the order given */
+  const GivenWord *word; /* all options in the order given; --recipe=NAME is one of them */
+  int n_words;
   WarnSet warn;
 } CommandLine;
 

@@ -1,5 +1,7 @@
 #include "frontend/driver/options.h"
 
+#include "ir/base/text.h"
+
 #include <math.h>
 
 const OptionInfo option_info[OPTION_COUNT] = {
@@ -10,7 +12,7 @@ const OptionInfo option_info[OPTION_COUNT] = {
 
 static const char *const heading[GROUP_COUNT] = {
     [GROUP_OUTPUT] = "output",   [GROUP_PROGRAM] = "program", [GROUP_PASSES] = "passes",
-    [GROUP_REPORTS] = "reports", [GROUP_TOOLS] = "tools",
+    [GROUP_REPORTS] = "reports", [GROUP_TOOLS] = "tools",     [GROUP_BATCH] = "many models",
 };
 
 /* Options of ampcc-tf that ampcc does not have. */
@@ -33,7 +35,8 @@ const OptionTable option_table = {
 };
 
 void options_help(FILE *out) {
-  fputs("usage: ampcc MODEL [-o FILE] [options]\n\n"
+  fputs("usage: ampcc MODEL [-o FILE] [options]\n"
+        "       ampcc --batch=LIST --out-dir=FOLDER [options]\n\n"
         "Compiles MODEL (.pb, .pbtxt, or a graph as .amp; `-`: standard input) to a program that\n"
         "trains it. Underscores in options are the same as dashes.\n",
         out);
@@ -57,9 +60,18 @@ bool options_parse(Arena *arena, int argc, char **argv, Options *out) {
   out->model = line.model;
   out->overrides = line.overrides;
   out->warn = line.warn;
-  if (out->text[OPT_help] || out->text[OPT_version] || out->text[OPT_list_passes] ||
-      out->text[OPT_list_targets])
+  out->word = line.word;
+  out->n_words = line.n_words;
+  if (out->text[OPT_help] || out->text[OPT_explain] || out->text[OPT_version] ||
+      out->text[OPT_list_passes] || out->text[OPT_list_targets])
     return true;
+  if (out->text[OPT_batch])
+    return true; /* frontend/batch/ checks the rest */
+  for (int i = 0; i < OPTION_COUNT; i++)
+    if (out->text[i] && option_info[i].group == GROUP_BATCH) {
+      text_say("ampcc: --%s is an option of --batch\n", option_info[i].flag);
+      return false;
+    }
   if (!out->model) {
     fputs("ampcc: no model given; see --help\n", stderr);
     return false;

@@ -19,6 +19,7 @@ typedef enum OptionGroup {
   GROUP_PASSES,
   GROUP_REPORTS,
   GROUP_TOOLS,
+  GROUP_BATCH,
   GROUP_COUNT
 } OptionGroup;
 
@@ -57,6 +58,8 @@ typedef struct Options {
   int64_t cache_bytes;        /* --cache-size                             */
   const GivenFlag *given;     /* PROGRAM options and overrides, no value with a path in it */
   int n_given;
+  const GivenWord *word; /* every option in the order given */
+  int n_words;
 } Options;
 
 /* False after one line on stderr. Strings belong to argv or to the arena. */

@@ -202,7 +202,7 @@ static bool read_certify(Options *options) {
 bool options_need_plan(const Options *options) {
   return (options->emit >= EMIT_C && options->emit <= EMIT_EXE) ||
          options->text[OPT_print_memory_plan] || options->text[OPT_print_traffic] ||
-         options->text[OPT_certify];
+         options->text[OPT_figures] || options->text[OPT_certify];
 }
 
 /* Without --target a program gets parts for GPUs too if this ampcc was built with CUDA; static

@@ -215,8 +215,8 @@ int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *d
 
 /* ---- figures ---- */
 
-/* The largest workspace that any kernel needs. */
-static int64_t workspace_bytes(const Module *module) {
+int64_t part_workspace_bytes(const ProgramPart *part) {
+  const Module *module = part->module;
   int64_t most = 0;
   for (int g = 0; g < module->n_graphs; g++)
     for (int i = 0; i < module->graph[g]->n_nodes; i++) {
@@ -258,6 +258,6 @@ void parts_print(const PartList *parts, FILE *out) {
     }
     fprintf(out, "%.1f MB of variables, %.1f MB of arena, %.1f MB the largest workspace\n",
             (double)part->module->state_bytes / 1e6, (double)module_arena_bytes(part->module) / 1e6,
-            (double)workspace_bytes(part->module) / 1e6);
+            (double)part_workspace_bytes(part) / 1e6);
   }
 }

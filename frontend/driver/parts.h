@@ -26,6 +26,8 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag);
  * model is reported for one part only. Without --target, a GPU that cannot run the model gets no
  * part, and a line says so. */
 int parts_compile(Arena *arena, const Options *options, PartList *parts, Diag *diag);
+/* The largest workspace that any kernel of the part needs. */
+int64_t part_workspace_bytes(const ProgramPart *part);
 /* compile_codegen with what is known of the parts. */
 CodegenOptions parts_codegen(const PartList *parts, const Options *options);
 /* Prints a line per part: what it consists of and how long it took. */

@@ -1,5 +1,6 @@
 /* ampcc-tf: rewrites a TensorFlow GraphDef as TensorFlow's own mixed precision does, or reports
  * what that would change. */
+#include "frontend/explain/explain.h"
 #include "frontend/import/foreign.h"
 #include "frontend/import/load.h"
 #include "frontend/tf/graphdef.h"
@@ -214,14 +215,18 @@ int main(int argc, char **argv) {
   TfOptions options;
   int status = 0;
   bug_set_hook(on_bug);
-  if (!tf_options_parse(arena, argc, argv, &options))
+  if (!tf_options_parse(arena, argc, argv, &options)) {
     status = EXIT_USAGE;
-  else if (options.text[TF_OPT_help])
+  } else if (options.text[TF_OPT_help]) {
     tf_options_help(stdout);
-  else if (options.text[TF_OPT_version])
+  } else if (options.text[TF_OPT_explain]) {
+    const char *code = options.text[TF_OPT_explain];
+    status = explain("ampcc-tf", *code ? code : options.model, stdout) ? 0 : EXIT_USAGE;
+  } else if (options.text[TF_OPT_version]) {
     puts("ampcc-tf " AMPCC_VERSION);
-  else
+  } else {
     status = rewrite(arena, &options);
+  }
   arena_free(arena);
   return output_finish(status);
 }

@@ -67,7 +67,7 @@ bool tf_options_parse(Arena *arena, int argc, char **argv, TfOptions *out) {
     return false;
   out->model = line.model;
   out->warn = line.warn;
-  if (out->text[TF_OPT_help] || out->text[TF_OPT_version])
+  if (out->text[TF_OPT_help] || out->text[TF_OPT_explain] || out->text[TF_OPT_version])
     return true;
   if (!out->model) {
     fputs("ampcc-tf: no model given; see --help\n", stderr);

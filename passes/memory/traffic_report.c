@@ -28,11 +28,6 @@ static const char *const group_name[] = {"convolution",
                                          "loops, computed again",
                                          "optimizer and loss scale"};
 
-typedef struct Traffic {
-  int kernels;
-  int64_t read, written;
-} Traffic;
-
 /* The kernels that begin the backward pass (the gradient of the loss) and the optimizer. */
 typedef struct Places {
   int backward, optimizer;
@@ -114,6 +109,18 @@ static void print_group(const char *name, Traffic traffic, int64_t batch, FILE *
   fprintf(out, "%-30s %8d %14" PRId64 " %14" PRId64 " %10.3f\n", name, traffic.kernels,
           traffic.read, traffic.written,
           (double)(traffic.read + traffic.written) / 1e6 / (double)batch);
+}
+
+Traffic traffic_total(const Module *module) {
+  Arena *arena = arena_new();
+  KernelList kernels = kernels_of(arena, module->graph[0]);
+  Traffic all = {.kernels = kernels.n};
+  for (int k = 0; k < kernels.n; k++) {
+    all.read += bytes_read(&kernels.kernel[k]);
+    all.written += bytes_written(&kernels.kernel[k]);
+  }
+  arena_free(arena);
+  return all;
 }
 
 void traffic_report(const Module *module, FILE *out) {

@@ -36,6 +36,7 @@ static const char preprocessing_words[] =
 #define OPTION_OF_PASSES(flag, argument)
 #define OPTION_OF_REPORTS(flag, argument)
 #define OPTION_OF_TOOLS(flag, argument)
+#define OPTION_OF_BATCH(flag, argument)
 const AmprtBuiltFlag amprt_built_flag[] = {
 #include "frontend/driver/options.def"
 #include "ir/recipe/recipe.def"

@@ -1,0 +1,76 @@
+/* ampcc --batch: many models in one command, each compiled by a process of its own that runs this
+ * same executable. README.md in this folder says what it does. */
+#ifndef AMPCC_FRONTEND_BATCH_BATCH_H
+#define AMPCC_FRONTEND_BATCH_BATCH_H
+
+#include "frontend/batch/figures.h"
+
+#include <sys/types.h>
+
+typedef enum BatchResult {
+  BATCH_WAITING,
+  BATCH_RUNNING,
+  BATCH_MADE,
+  BATCH_UNCHANGED, /* was made before of the same inputs */
+  BATCH_FAILED,
+  BATCH_RESULT_COUNT
+} BatchResult;
+
+typedef struct BatchProgram {
+  const char *name;  /* of its file in the folder */
+  const char *model; /* path */
+  const char *where; /* who asked for it: "zoo.txt:3" or "--batch" */
+  const char **word; /* options, "--flag=value" */
+  int n_words;
+  /* what came of it */
+  BatchResult result;
+  double seconds;      /* from start to end; 0 if unchanged */
+  int status;          /* how its process ended: an exit status, or 128 and the signal's number */
+  const char *message; /* why it failed, in one line; else NULL */
+  int64_t bytes;       /* size of the program */
+  Figures figures;
+  /* while it runs */
+  pid_t pid;
+  double start;
+} BatchProgram;
+
+typedef struct Batch {
+  Arena *arena;
+  const Options *options;
+  const char *folder;    /* --out-dir */
+  const char *workplace; /* a folder in it for all that is no finished program */
+  int jobs;
+  BatchProgram *program;
+  int n, cap;
+  double start;
+  int n_done, n_made; /* of all; of those that a process was started for */
+} Batch;
+
+/* Returns an exit status. */
+int batch_run(Arena *arena, const Options *options);
+
+/* list.c: fills batch->program. False after at least one line on stderr. */
+bool batch_list(Batch *batch);
+
+/* processes.c: makes every program. Returns 0, or the number of the signal that stopped it, when
+ * all that it started has ended. */
+int batch_make(Batch *batch);
+/* The file of a program in the workplace: NAME.WHAT. */
+const char *batch_file(const Batch *batch, const BatchProgram *program, const char *what);
+/* Seconds of a clock that nobody sets. */
+double batch_now(void);
+
+/* print.c */
+void batch_print_head(const Batch *batch);
+/* One line of standard output for a program that is done. */
+void batch_print_done(const Batch *batch, const BatchProgram *program);
+/* Draws the progress on standard error if that is a terminal; every line printed there or on
+ * standard output begins with batch_print_clear. */
+void batch_print_progress(const Batch *batch);
+void batch_print_clear(const Batch *batch);
+/* The table with totals, and where the messages of failed programs are. */
+void batch_print_table(const Batch *batch);
+
+extern const char *const batch_result_name[BATCH_RESULT_COUNT];
+
+#endif

@@ -131,7 +131,7 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
       options->emit == EMIT_EXE || options->emit == EMIT_OBJ || options->emit == EMIT_CUBIN;
   if (status == 0 && options->text[OPT_figures])
     status = figures_write(arena, parts, options);
-  if (status == 0 && machine_code && !options->text[OPT_quiet])
+  if (status == 0 && machine_code && !options->silent)
     say_done(parts, options);
   return status;
 }
@@ -154,11 +154,12 @@ static void print_recipe(const Recipe *recipe, const Options *options) {
 }
 
 static int compile(Arena *arena, Options *options) {
-  Diag diag = {.out = stderr,
-               .file = strcmp(options->model, "-") ? options->model : "<stdin>",
+  Diag diag = {.file = strcmp(options->model, "-") ? options->model : "<stdin>",
                .warn = options->warn,
                .quiet = options->text[OPT_quiet] != NULL,
                .all_errors = options->text[OPT_all_errors] != NULL};
+  Diagnostics diagnostics;
+  diagnostics_start(&diagnostics, "ampcc", AMPCC_VERSION, &options->diagnostics, &diag);
   PartList *parts = arena_new_of(arena, PartList);
   int status = load_rules(arena, options, parts, &diag) ? parts_open(arena, options, parts, &diag)
                                                         : EXIT_INPUT;
@@ -166,8 +167,7 @@ static int compile(Arena *arena, Options *options) {
     const Module *module = compile_load(arena, options, &diag);
     if (module)
       print_recipe(module->recipe, options);
-    diag_finish(&diag);
-    return module ? 0 : EXIT_INPUT;
+    return diagnostics_finish(arena, &diagnostics, &diag, module ? 0 : EXIT_INPUT);
   }
   if (!status)
     status = parts_compile(arena, options, parts, &diag);
@@ -177,8 +177,7 @@ static int compile(Arena *arena, Options *options) {
   }
   if (!status)
     status = emit(arena, parts, options, &diag);
-  diag_finish(&diag);
-  return status;
+  return diagnostics_finish(arena, &diagnostics, &diag, status);
 }
 
 int main(int argc, char **argv) {

@@ -3,7 +3,7 @@
 #define AMPCC_FRONTEND_DRIVER_OPTIONS_H
 
 #include "codegen/codegen.h"
-#include "frontend/driver/option_table.h"
+#include "frontend/driver/diagnostics.h"
 #include "frontend/driver/targets.h"
 #include "passes/pass.h"
 
@@ -46,6 +46,8 @@ typedef struct Options {
   Overrides overrides;
   WarnSet warn;
   /* the meaning of those values that are not plain strings */
+  DiagSettings diagnostics;
+  bool silent; /* say nothing of what was done: --quiet, or programs read standard error */
   TargetList targets;
   EmitKind emit;
   const char *output;

@@ -292,12 +292,24 @@ static void collect_given(Arena *arena, Options *options) {
   options->n_given = n;
 }
 
+/* --diagnostics-format and what belongs to it */
+static bool read_diagnostics(Options *options) {
+  DiagSettings *settings = &options->diagnostics;
+  if (!diagnostics_read(&option_table, options->text, OPT_diagnostics_format, OPT_diagnostics_file,
+                        OPT_color, settings))
+    return false;
+  options->silent =
+      options->text[OPT_quiet] != NULL || (settings->form != FORM_TEXT && !settings->path);
+  return true;
+}
+
 bool options_interpret(Arena *arena, Options *options) {
   if (options->text[OPT_print_after_all])
     options->text[OPT_print_after] = "all";
   collect_given(arena, options);
   options->compile.unfused = options->text[OPT_no_fuse] != NULL;
-  return read_dtype(options) && read_tf32(options) && coupling_resolve(options) &&
+  return read_diagnostics(options) && read_dtype(options) && read_tf32(options) &&
+         coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
          read_bytes(options, OPT_max_memory, &options->compile.max_memory) &&
          read_bytes(options, OPT_bucket, &options->compile.bucket_bytes) &&

@@ -85,7 +85,7 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
     }
     missing = error ? error : missing;
   }
-  if (missing && !options->text[OPT_quiet])
+  if (missing && !options->silent)
     text_say("ampcc: no parts for GPUs: %s\n", missing);
   return 0;
 }
@@ -149,12 +149,34 @@ static int compile_named(Arena *arena, const Options *options, const Bytes *mode
   return status;
 }
 
-/* The first line of the messages `said` that is an error, or "". Overwrites `said`. */
-static const char *first_error(Arena *arena, char *said) {
-  char *line = strtok_r(said, "\n", &said);
-  while (line && !strstr(line, "error["))
-    line = strtok_r(NULL, "\n", &said);
-  return arena_printf(arena, "%s", line ? line : "");
+/* Messages that are kept until it is known whether they are to be seen. */
+typedef struct Kept {
+  Arena *arena;
+  DiagMessage *message;
+  int n, cap;
+} Kept;
+
+static void keep(void *to, const DiagMessage *message) {
+  Kept *kept = to;
+  DiagMessage copy = *message;
+  copy.text = arena_strdup(kept->arena, message->text, strlen(message->text));
+  arena_push(kept->arena, kept->message, kept->n, kept->cap, copy);
+}
+
+/* The first error as it would be printed, without what follows its first line; or "". */
+static const char *first_error(Arena *arena, const Kept *kept) {
+  int i = 0;
+  while (i < kept->n && kept->message[i].level != LEVEL_ERROR)
+    i++;
+  if (i == kept->n)
+    return "";
+  TextDraft draft;
+  Diag diag = {.out = text_draft(&draft)};
+  diag_repeat(&diag, &kept->message[i]);
+  fclose(draft.file);
+  const char *line = arena_strdup(arena, draft.text, strcspn(draft.text, "\n"));
+  free(draft.text);
+  return line;
 }
 
 /* Compiles a part for a GPU of the default set. If that fails, sets *why to the reason, or to NULL
@@ -162,19 +184,16 @@ static const char *first_error(Arena *arena, char *said) {
  * is), or it is wrong for the CPU too. */
 static int try_part(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
                     ProgramPart *part, const Diag *diag, const char **why) {
-  char *said = NULL;
-  size_t size;
+  Kept kept = {.arena = arena};
   Diag quiet = without_warnings(diag);
-  quiet.out = open_memstream(&said, &size);
-  CHECK(quiet.out, "no memory");
+  quiet.sink = keep;
+  quiet.to = &kept;
   Module *module = load(arena, options, model, parts, &quiet);
   bool can = module && !compile_is_planned(module);
   int status = can ? compile_part(options, module, part, &quiet) : EXIT_INPUT;
-  fclose(quiet.out);
-  if (!status)
-    fputs(said, stderr);
-  *why = can ? first_error(arena, said) : NULL;
-  free(said);
+  for (int i = 0; i < kept.n && !status; i++)
+    diag_repeat(diag, &kept.message[i]);
+  *why = can ? first_error(arena, &kept) : NULL;
   return status;
 }
 
@@ -199,7 +218,7 @@ static int compile_default(Arena *arena, const Options *options, const Bytes *mo
   parts->n = n + 1;
   Module *module = load(arena, options, model, parts, diag);
   int status = module ? compile_part(options, module, &parts->part[n], diag) : EXIT_INPUT;
-  for (int i = 0; i < n_left_out && !status && !options->text[OPT_quiet]; i++)
+  for (int i = 0; i < n_left_out && !status && !options->silent; i++)
     text_say("ampcc: no part for %s\n", left_out[i]);
   return status;
 }

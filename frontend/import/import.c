@@ -23,15 +23,13 @@ const char *import_quote(Import *im, const char *name) {
 
 void import_error(Import *im, const char *kind, const char *name, DiagCode code, const char *fmt,
                   ...) {
-  const char *file = im->file;
-  if (kind)
-    file = arena_printf(im->arena, "%s:%s '%s'", im->file, kind, import_quote(im, name));
   char text[512];
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  diag_error(im->diag, (SrcLoc){.file = file}, code, "%s", text);
+  SrcLoc loc = {.file = im->file, .name = kind ? name : NULL, .kind = kind};
+  diag_error(im->diag, loc, code, "%s", text);
 }
 
 SrcLoc import_loc(const Import *im, const char *layer) {

@@ -188,17 +188,17 @@ static int run(Run *r) {
 }
 
 static int rewrite(Arena *arena, const TfOptions *options) {
-  Diag diag = {.out = stderr,
-               .warn = options->warn,
+  Diag diag = {.warn = options->warn,
                .quiet = options->text[TF_OPT_quiet] != NULL,
                .all_errors = options->text[TF_OPT_all_errors] != NULL};
+  Diagnostics diagnostics;
+  diagnostics_start(&diagnostics, "ampcc-tf", AMPCC_VERSION, &options->diagnostics, &diag);
   const char *file = strcmp(options->model, "-") ? options->model : "<stdin>";
   Run one = {.arena = arena, .options = options, .file = file, .diag = &diag};
   if (!tf_settings_read(arena, options, &one.settings, &diag))
-    return EXIT_USAGE;
+    return diagnostics_finish(arena, &diagnostics, &diag, EXIT_USAGE);
   int status = diag.n_errors ? EXIT_INPUT : run(&one);
-  diag_finish(&diag);
-  return status;
+  return diagnostics_finish(arena, &diagnostics, &diag, status);
 }
 
 /* ---- the program ---- */

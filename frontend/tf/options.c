@@ -82,5 +82,7 @@ bool tf_options_parse(Arena *arena, int argc, char **argv, TfOptions *out) {
   out->report = out->text[TF_OPT_tf_amp_report] != NULL;
   out->graph = out->text[TF_OPT_emit] || !out->report;
   return takes(TF_OPT_emit, "graphdef", out) && takes(TF_OPT_tf_amp_report, "json", out) &&
+         diagnostics_read(&tf_option_table, out->text, TF_OPT_diagnostics_format,
+                          TF_OPT_diagnostics_file, TF_OPT_color, &out->diagnostics) &&
          tf_version_read("ampcc-tf", out->text[TF_OPT_amp_compat], &out->version);
 }

@@ -2,7 +2,7 @@
 #ifndef AMPCC_FRONTEND_TF_OPTIONS_H
 #define AMPCC_FRONTEND_TF_OPTIONS_H
 
-#include "frontend/driver/option_table.h"
+#include "frontend/driver/diagnostics.h"
 
 typedef enum TfOptionId {
 #define OPTION(id, ...) TF_OPT_##id,
@@ -14,6 +14,7 @@ typedef struct TfOptions {
   const char *model, *output;
   const char *text[TF_OPTION_COUNT]; /* each option's value; NULL if absent, "" without a value */
   WarnSet warn;
+  DiagSettings diagnostics;
   int version;        /* the version of TensorFlow: 219 is 2.19 */
   bool graph, report; /* what is to be written: at least one of them */
 } TfOptions;

@@ -17,7 +17,7 @@ static unsigned character(const char **at) {
   return code;
 }
 
-static void text_print(const char *text, FILE *out) {
+static void quoted_print(const char *text, FILE *out) {
   static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
   fputc('"', out);
   while (*text) {
@@ -38,7 +38,7 @@ static void text_print(const char *text, FILE *out) {
 /* Prints `"key": ` on a new line, after a comma unless it is the first key. */
 static void key_print(const char *key, int depth, bool first, FILE *out) {
   fprintf(out, "%s\n%*s", first ? "" : ",", depth, "");
-  text_print(key, out);
+  quoted_print(key, out);
   fputs(": ", out);
 }
 
@@ -46,7 +46,7 @@ static void texts_print(const char **text, int n, FILE *out) {
   fputc('[', out);
   for (int i = 0; i < n; i++) {
     fputs(i ? ", " : "", out);
-    text_print(text[i], out);
+    quoted_print(text[i], out);
   }
   fputc(']', out);
 }
@@ -83,7 +83,7 @@ static int changed_attrs(const TfGraph *graph, const TfRewrite *rewrite, const T
 static void print_types(const TfGraph *graph, const TfNode *node, const ByName *attr, FILE *out) {
   const Tensorflow__AttrValue *value = tf_attr(node->def, attr->name);
   if (!node->op->attr[attr->index].list) {
-    text_print(tf_type_name(graph->arena, (int)value->type), out);
+    quoted_print(tf_type_name(graph->arena, (int)value->type), out);
     return;
   }
   const char **name = arena_alloc(graph->arena, (value->list->n_type + 1) * sizeof *name);
@@ -139,8 +139,8 @@ static void print_renamed(const TfGraph *graph, FILE *out) {
     if (n > 1)
       key_print(node->def->name, 2, done == 0, out);
     else
-      text_print(node->def->name, out), fputs(": ", out);
-    text_print(node->def->op, out);
+      quoted_print(node->def->name, out), fputs(": ", out);
+    quoted_print(node->def->op, out);
     done++;
   }
   fputs(n > 1 ? "\n }" : "}", out);
@@ -206,11 +206,11 @@ static void print_cast(const TfGraph *graph, int cast, const Consumer *consumer,
     text[i - first] = consumer[i].text;
   fputs("\n  {", out);
   key_print("name", 3, true, out);
-  text_print(def->name, out);
+  quoted_print(def->name, out);
   key_print("src", 3, false, out);
-  text_print(arena_printf(graph->arena, "%.*s:%d", (int)length, def->input[0], port), out);
+  quoted_print(arena_printf(graph->arena, "%.*s:%d", (int)length, def->input[0], port), out);
   key_print("to", 3, false, out);
-  text_print(tf_type_name(graph->arena, (int)tf_attr(def, "DstT")->type), out);
+  quoted_print(tf_type_name(graph->arena, (int)tf_attr(def, "DstT")->type), out);
   key_print("consumers", 3, false, out);
   texts_print(text, end - first, out);
   fputs("\n  }", out);
@@ -233,7 +233,7 @@ static void print_casts(const TfGraph *graph, FILE *out) {
 void tf_report(const TfGraph *graph, const TfRewrite *rewrite, const char *log, FILE *out) {
   fputc('{', out);
   key_print("log", 1, true, out);
-  text_print(log, out);
+  quoted_print(log, out);
   key_print("converted", 1, false, out);
   fputc('{', out);
   print_converted(graph, rewrite, out);

@@ -71,6 +71,13 @@ int text_print(const char *text, size_t most, FILE *out) {
   return columns;
 }
 
+char *text_printable(const char *text, size_t most) {
+  TextDraft draft;
+  text_print(text, most, text_draft(&draft));
+  fclose(draft.file);
+  return draft.text;
+}
+
 void text_say(const char *fmt, ...) {
   TextDraft draft;
   va_list ap;

@@ -16,6 +16,8 @@ bool text_is_printable(const char *text);
 /* Prints at most `most` bytes of `text`, then "..."; bytes that are not printable become \xHH.
  * Returns the number of columns that it took, one per character. */
 int text_print(const char *text, size_t most, FILE *out);
+/* The same to memory, which the caller frees. */
+char *text_printable(const char *text, size_t most);
 
 /* As fprintf(stderr, ...), for messages that quote arguments or files. */
 void text_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -171,10 +171,20 @@ static char *next_word(Arena *arena, const char **at, const char **error) {
   return NULL;
 }
 
-/* Options that a program of a batch cannot have: they make no program, or one file for all. */
-static const OptionId never[] = {OPT_help,         OPT_explain, OPT_version,      OPT_list_passes,
-                                 OPT_list_targets, OPT_passes,  OPT_print_recipe, OPT_figures,
-                                 OPT_save_temps,   OPT_certify};
+/* Options that a program of a batch cannot have: they make no program, or one file for all, or no
+ * log for people. */
+static const OptionId never[] = {OPT_help,
+                                 OPT_explain,
+                                 OPT_version,
+                                 OPT_list_passes,
+                                 OPT_list_targets,
+                                 OPT_passes,
+                                 OPT_print_recipe,
+                                 OPT_figures,
+                                 OPT_save_temps,
+                                 OPT_certify,
+                                 OPT_diagnostics_format,
+                                 OPT_diagnostics_file};
 
 static bool check_options(const char *where, const char *const *text, bool in_line) {
   for (size_t i = 0; i < sizeof never / sizeof *never; i++)

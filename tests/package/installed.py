@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Tests what `meson install` makes: installed.py MESON BUILD
+
+With DESTDIR and --strip, and the folder moved afterwards: ampcc finds its runtime beside it and makes the program that it makes in the build
+tree, byte for byte. `pkg-config --libs ampcc` links an object of `--emit=obj` to a program that trains the same.
+"""
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "e2e"))
+from shell import check, content, run
+
+MESON, BUILD = sys.argv[1], os.path.abspath(sys.argv[2])
+
+
+def train(program):
+    run("./" + program, "--use-synthetic-data", "--max-train-steps=3", "--skip-eval", "-q", "--model-dir=" + program + ".dir")
+    return content(program + ".dir/ckpt-3.safetensors")
+
+
+def main():
+    run(MESON, "install", "-C", BUILD, "--no-rebuild", "--quiet", "--strip", DESTDIR=os.path.abspath("first"))
+    os.rename("first", "moved")
+    (ampcc,) = pathlib.Path("moved").rglob("bin/ampcc")
+    (pc,) = pathlib.Path("moved").rglob("ampcc.pc")
+    prefix = ampcc.resolve().parent.parent
+    run(str(ampcc.parent / "ampcc-zoo"), "lenet5", "-o", "lenet5.pb")
+    run(BUILD + "/frontend/ampcc", "lenet5.pb", "--target=cpu", "-q", "-o", "built")
+    run(str(ampcc), "lenet5.pb", "--target=cpu", "-q", "-o", "installed")
+    good = check("installed under DESTDIR and moved: the same program", content("installed") == content("built"))
+    run(str(ampcc), "lenet5.pb", "--target=cpu", "-q", "--emit=obj", "-o", "lenet5.o")
+    libs = run("pkg-config", "--libs", "--define-variable=prefix=%s" % prefix, "ampcc", PKG_CONFIG_PATH=str(pc.parent.resolve()))
+    run(*shlex.split(os.environ.get("CC", "cc")), "lenet5.o", *shlex.split(libs), "-o", "linked")
+    good &= check("an object linked as pkg-config says trains the same", train("linked") == train("installed"))
+    good &= check("no file that was installed names the build folder",
+                  not [path for path in prefix.rglob("*") if path.is_file() and path.suffix != ".a" and BUILD.encode() in path.read_bytes()])
+    return good
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    sys.exit(0 if main() else 1)

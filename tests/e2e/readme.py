@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Tests the examples of READMEs: readme.py AMPCC README...
+"""Tests the examples of READMEs: readme.py BUILD README...
 
 Runs the commands that start with `$ ` in the console blocks of these files and compares what they print with the lines below. A
-line `...` stands for any number of lines."""
+line `...` stands for any number of lines, and `...` within a line for any text. The commands of a file run one after the
+other in one folder, which has tiny.pbtxt, with all tools of the build folder on PATH."""
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 
 def matches(want, got):
@@ -15,7 +18,8 @@ def matches(want, got):
         return not got
     if want[0] == "...":
         return any(matches(want[1:], got[i:]) for i in range(len(got) + 1))
-    return bool(got) and want[0] == got[0] and matches(want[1:], got[1:])
+    line = ".*".join(map(re.escape, want[0].split("...")))
+    return bool(got and re.fullmatch(line, got[0])) and matches(want[1:], got[1:])
 
 
 def sessions(text):
@@ -26,17 +30,20 @@ def sessions(text):
 
 
 def main():
-    ampcc, *readmes = map(os.path.abspath, sys.argv[1:])
-    os.chdir(os.path.dirname(os.path.abspath(__file__)))
-    path = os.path.dirname(ampcc) + os.pathsep + os.environ["PATH"]
+    build, *readmes = map(os.path.abspath, sys.argv[1:])
+    tools = ["frontend", "frontend/tf", "models", "runtime/pack"]
+    path = os.pathsep.join([os.path.join(build, tool) for tool in tools] + [os.environ["PATH"]])
+    tiny = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tiny.pbtxt")
     failed = count = 0
     for readme in readmes:
-        for command, want in sessions(open(readme).read()):
-            got = subprocess.run(command, shell=True, capture_output=True, text=True, env={**os.environ, "PATH": path})
-            count += 1
-            if not matches(want, got.stdout.splitlines()):
-                failed += 1
-                print("%s: $ %s\n%s%s" % (readme, command, got.stdout, got.stderr))
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(tiny, folder)
+            for command, want in sessions(open(readme).read()):
+                got = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder, env={**os.environ, "PATH": path})
+                count += 1
+                if not matches(want, got.stdout.splitlines()):
+                    failed += 1
+                    print("%s: $ %s\n%s%s" % (readme, command, got.stdout, got.stderr))
     print("%d sessions, %d differ" % (count, failed))
     return 1 if failed or not count else 0
 

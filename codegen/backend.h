@@ -46,6 +46,9 @@ struct Backend {
   /* What the program is linked with beside libamprt: files of the resource folder, which have no
    * slash and end in .a, and arguments of the linker. Ends in NULL. */
   const char *const *libraries;
+  /* Files that results of the target depend on, beside what compilers and linkers read; ends in
+   * NULL, which may be all. */
+  const char *const *files;
   const char *not_static; /* why a program with this part cannot be static; NULL: it can be */
 
   /* For targets whose functions are a text of their own; NULL for the others. Compiles the text to

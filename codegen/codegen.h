@@ -30,6 +30,8 @@ typedef struct CodegenOptions {
   bool time_report;       /* add emit, cc and ld to the time report */
   bool object;            /* one object file instead of a program */
   bool is_static;         /* a program that needs no library where it runs */
+  /* codegen/program/used.h: filled with the files that the program is made of; NULL: not wanted */
+  struct UsedList *used;
   const GivenFlag *given; /* what the program says that it was made with */
   int n_given;
   const InputFile *input;

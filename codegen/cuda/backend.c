@@ -257,6 +257,7 @@ const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOption
                             .emit_fits = cuda_emit_fits,
                             .units = units,
                             .libraries = libraries,
+                            .files = toolkit_files(cuda->toolkit),
                             .not_static = "NVIDIA's driver is a shared library: give --target=cpu",
                             .compile_kernels = compile_kernels,
                             .check_kernels = check_kernels,

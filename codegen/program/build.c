@@ -5,6 +5,7 @@
 
 #include "codegen/backend.h"
 #include "codegen/program/objects.h"
+#include "codegen/program/used.h"
 #include "ir/base/exit.h"
 #include "ir/base/list.h"
 #include "ir/base/output.h"
@@ -190,14 +191,16 @@ static Command unit_command(Build *b, PartBuild *p, int u) {
 static Object object_probe(Build *b, Command *compile, const char *name) {
   ArgList *list = arena_new_of(b->arena, ArgList), words = {0};
   const char *text = scratch_file(b, arena_printf(b->arena, "%s.i", name));
+  const char *rule = scratch_file(b, arena_printf(b->arena, "%s.d", name));
   for (const char *const *arg = compile->argv; *arg; arg++)
     if (strcmp(*arg, "-c") == 0)
-      args(list, "-E", "-P", "-v");
+      args(list, "-E", "-P", "-v", "-MD", "-MF", rule);
     else
       args(list, *arg == compile->makes ? text : *arg);
   args_compiler(b, &words);
   return (Object){
       .compile = compile,
+      .rule = rule,
       .n_words = words.n,
       .assembler = b->arch->assembler,
       .probe = {.argv = list->arg,
@@ -223,6 +226,20 @@ static Command image_command(Build *b, PartBuild *p) {
   return command;
 }
 
+/* Notes what the probes have read, and which compiler they were. */
+static void note_used(const Build *b, const Object *object, int n) {
+  UsedList *used = b->options->used;
+  for (int i = 0; i < n && used; i++) {
+    used_add_rule(used, object[i].rule, b->folder);
+    used_add_driver(used, object[i].probe.log);
+  }
+  for (int i = 0; i < b->n_parts && used; i++) {
+    const char *const *file = b->part[i].part->backend->files;
+    for (; file && *file; file++)
+      used_add(used, *file);
+  }
+}
+
 /* Compiles everything at once that the cache does not have. What takes longest, the kernels, is
  * started first; they have entries of their own in the cache. */
 static bool compile(Build *b) {
@@ -246,6 +263,7 @@ static bool compile(Build *b) {
     }
   if (cache)
     objects_find(b->arena, cache, object, n_objects, paths, b->options->verbose);
+  note_used(b, object, n_objects);
   bool good = commands_run(command, n, "compiling the generated C", b->options->verbose);
   if (good && cache)
     objects_keep(b->arena, cache, object, n_objects, b->options->cache_bytes);
@@ -281,6 +299,8 @@ static bool link_program(Build *b) {
     args(&list, "-s", b->options->is_static ? "-static" : "-no-pie", "-Wl,--as-needed",
          "-Wl,--gc-sections");
   args(&list, "-Wl,--build-id=none", "-o", b->program);
+  if (b->options->used)
+    args(&list, "-Wl,--trace");
 #ifdef AMPCC_SANITIZE
   if (!b->options->object)
     args(&list, "-fsanitize=" AMPCC_SANITIZE);
@@ -309,7 +329,10 @@ static bool link_program(Build *b) {
     args(&list, "-lm", "-lpthread");
   }
   Command command = {.argv = list.arg, .makes = b->program, .log = scratch_file(b, "link.log")};
-  return commands_run(&command, 1, "linking the program", b->options->verbose);
+  bool good = commands_run(&command, 1, "linking the program", b->options->verbose);
+  if (good && b->options->used)
+    used_add_trace(b->options->used, command.log, b->folder);
+  return good;
 }
 
 /* Removes everything temporary, after a success and after a failure. */

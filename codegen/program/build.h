@@ -13,6 +13,8 @@ extern const char *const build_flags[];
  * amprt.h and dnn_rt.h: `wanted`, or the one that belongs to the running ampcc. NULL after one line
  * on stderr. */
 const char *resource_find(Arena *arena, const char *wanted);
+/* The same without the line. */
+const char *resource_folder(Arena *arena, const char *wanted);
 
 /* The folder of the libraries for a CPU: `folder` within the resource folder, or that one itself if
  * `folder` is NULL. NULL after one line on stderr. */

@@ -12,12 +12,12 @@
 
 /* A file begins with this; the data follows. */
 typedef struct Header {
-  char magic[8];
+  char magic[8], kind[16];
   uint64_t bytes; /* of the data */
   unsigned char key[SHA256_BYTES], data[SHA256_BYTES];
 } Header;
 
-static const char magic[8] = "ampcc 3", unfinished[] = "new.";
+static const char magic[8] = "ampcc 4", unfinished[] = "new.";
 enum {
   PATH_BYTES = 4096,
   NAME_CHARACTERS = 2 * SHA256_BYTES,
@@ -38,7 +38,7 @@ const char *cache_folder(Arena *arena, const char *wanted) {
 }
 
 CacheKey cache_key_begin(const char *kind) {
-  CacheKey key = {sha256_begin()};
+  CacheKey key = {sha256_begin(), kind};
   cache_key_text(&key, AMPCC_VERSION);
   cache_key_text(&key, kind);
   return key;
@@ -65,6 +65,7 @@ static Header header_of(const CacheKey *key, const void *data, size_t size) {
   sha256_get(&sha, header.data);
   sha256_get(&key->sha, header.key);
   memcpy(header.magic, magic, sizeof magic);
+  snprintf(header.kind, sizeof header.kind, "%s", key->kind);
   return header;
 }
 

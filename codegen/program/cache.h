@@ -18,9 +18,11 @@ const char *cache_folder(Arena *arena, const char *wanted);
 
 typedef struct CacheKey {
   Sha256 sha;
+  const char *kind;
 } CacheKey;
 
-/* A key is a list of parts; their order and lengths count. */
+/* A key is a list of parts; their order and lengths count. `kind` is a word of at most 15 letters,
+ * by which --cache-stats counts the entries; the key keeps the pointer. */
 CacheKey cache_key_begin(const char *kind);
 void cache_key_add(CacheKey *key, const void *part, size_t size);
 void cache_key_text(CacheKey *key, const char *part);

@@ -1,36 +1,10 @@
-#define _GNU_SOURCE /* st_mtim */
 #include "codegen/program/objects.h"
 
-#include "ir/base/list.h"
+#include "codegen/program/bytes.h"
+#include "codegen/program/used.h"
 #include "ir/base/text.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static bool read_file(Arena *arena, const char *path, char **bytes, size_t *size) {
-  FILE *file = fopen(path, "rb");
-  struct stat st;
-  bool good = file && stat(path, &st) == 0;
-  if (good) {
-    *size = (size_t)st.st_size;
-    *bytes = arena_alloc(arena, *size + 1);
-    good = fread(*bytes, 1, *size, file) == *size;
-    (*bytes)[*size] = '\0';
-  }
-  if (file)
-    fclose(file);
-  return good;
-}
-
-static bool write_file(const char *path, const char *bytes, size_t size) {
-  FILE *file = fopen(path, "wb");
-  bool good = file && fwrite(bytes, 1, size, file) == size;
-  if (file)
-    good = fclose(file) == 0 && good;
-  return good;
-}
 
 /* Removes from the text all places of `path`. */
 static void leave_out(char *text, const char *path) {
@@ -52,26 +26,18 @@ static void key_words(CacheKey *key, char *text, const char *const *paths) {
 
 /* Size and time of a program that is looked for as the shell does. */
 static void key_program(Arena *arena, CacheKey *key, const char *name) {
-  const char *list = strchr(name, '/') ? "" : getenv("PATH");
-  struct stat st = {0};
-  const char *folder, *path = name;
-  while (list && (folder = list_word(arena, &list, ':')) != NULL) {
-    path = arena_printf(arena, "%s/%s", folder, name);
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & S_IXUSR)
-      break;
-  }
-  if (stat(path, &st) != 0)
-    st = (struct stat){0};
-  cache_key_int(key, st.st_size);
-  cache_key_int(key, st.st_mtim.tv_sec);
-  cache_key_int(key, st.st_mtim.tv_nsec);
+  const char *path = program_path(arena, name);
+  FileStamp stamp = stamp_of(path ? path : name);
+  cache_key_int(key, stamp.bytes);
+  cache_key_int(key, stamp.modified[0]);
+  cache_key_int(key, stamp.modified[1]);
 }
 
 static bool find_key(Arena *arena, Object *object, const char *const *paths) {
   char *text, *said;
   size_t size, length;
-  if (!read_file(arena, object->probe.makes, &text, &size) ||
-      !read_file(arena, object->probe.log, &said, &length))
+  if (!bytes_read(arena, object->probe.makes, &text, &size) ||
+      !bytes_read(arena, object->probe.log, &said, &length))
     return false;
   object->key = cache_key_begin("object");
   cache_key_add(&object->key, text, size);
@@ -99,7 +65,7 @@ void objects_find(Arena *arena, const char *cache, Object *object, int n, const 
     compile->seconds = probe[i].seconds;
     object[i].is_known = find_key(arena, &object[i], paths);
     if (!object[i].is_known || !cache_get(cache, &object[i].key, arena, &bytes, &size) ||
-        !write_file(compile->makes, bytes, size))
+        !bytes_write(compile->makes, bytes, size))
       continue;
     compile->argv = NULL;
     if (verbose)
@@ -113,7 +79,7 @@ void objects_keep(Arena *arena, const char *cache, const Object *object, int n, 
     char *bytes;
     size_t size;
     if (!object[i].is_known || !object[i].compile->argv ||
-        !read_file(arena, object[i].compile->makes, &bytes, &size))
+        !bytes_read(arena, object[i].compile->makes, &bytes, &size))
       continue;
     cache_put(cache, &object[i].key, bytes, size);
     kept = true;

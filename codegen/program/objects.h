@@ -10,6 +10,7 @@
 typedef struct Object {
   Command *compile; /* makes the object */
   Command probe;    /* makes the text behind the preprocessor; its log says which compiler it is */
+  const char *rule; /* file in which the probe names the headers that it has read */
   int n_words;      /* of compile->argv, that name the compiler */
   const char *assembler;
   bool is_known; /* has a key */

@@ -16,30 +16,38 @@ static const char *missing_in(Arena *arena, const char *folder) {
   return NULL;
 }
 
-const char *resource_find(Arena *arena, const char *wanted) {
-  static const char *const beside[] = {"../codegen", "../" AMPCC_LIBDIR "/ampcc", "../lib/ampcc"};
-  if (wanted) {
-    const char *missing = missing_in(arena, wanted);
-    if (!missing)
-      return wanted;
-    text_say("ampcc: %s: there is no %s; --resource-dir names the folder of the runtime\n", wanted,
-             missing);
-    return NULL;
-  }
+/* The folder of the running ampcc's executable, or "". */
+static const char *own_folder(Arena *arena) {
   char exe[4096];
   ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
   exe[len < 0 ? 0 : len] = '\0';
   char *slash = strrchr(exe, '/');
-  if (slash)
-    *slash = '\0';
-  for (size_t i = 0; slash && i < sizeof beside / sizeof *beside; i++) {
-    const char *folder = arena_printf(arena, "%s/%s", exe, beside[i]);
+  return slash ? arena_strdup(arena, exe, (size_t)(slash - exe)) : "";
+}
+
+const char *resource_folder(Arena *arena, const char *wanted) {
+  static const char *const beside[] = {"../codegen", "../" AMPCC_LIBDIR "/ampcc", "../lib/ampcc"};
+  const char *own = own_folder(arena);
+  if (wanted)
+    return missing_in(arena, wanted) ? NULL : wanted;
+  for (size_t i = 0; *own && i < sizeof beside / sizeof *beside; i++) {
+    const char *folder = arena_printf(arena, "%s/%s", own, beside[i]);
     if (!missing_in(arena, folder))
       return folder;
   }
-  text_say("ampcc: %s: no runtime (libamprt.a) beside ampcc; name its folder with --resource-dir\n",
-           exe);
   return NULL;
+}
+
+const char *resource_find(Arena *arena, const char *wanted) {
+  const char *folder = resource_folder(arena, wanted);
+  if (!folder && wanted)
+    text_say("ampcc: %s: there is no %s; --resource-dir names the folder of the runtime\n", wanted,
+             missing_in(arena, wanted));
+  else if (!folder)
+    text_say("ampcc: %s: no runtime (libamprt.a) beside ampcc; name its folder with "
+             "--resource-dir\n",
+             own_folder(arena));
+  return folder;
 }
 
 const char *resource_libraries(Arena *arena, const char *resource, const char *folder) {

@@ -5,6 +5,7 @@
 #include "frontend/driver/parts.h"
 #include "frontend/driver/precision_file.h"
 #include "frontend/driver/reproducer.h"
+#include "frontend/driver/whole.h"
 #include "frontend/explain/explain.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
@@ -71,13 +72,40 @@ static void print_plans(const PartList *parts, const Options *options) {
   }
 }
 
-static void say_done(const PartList *parts, const Options *options) {
+/* What is said of a program behind its name. */
+static void print_summary(const PartList *parts, const Options *options, FILE *out) {
   const Module *module = parts->part[0].module;
+  text_print(module->recipe->name, SIZE_MAX, out);
+  fprintf(out, ", %s, batch %" PRId64 "\n", dtype_info[options->compile.dtype].flag,
+          module->recipe->batch_size);
+  parts_print(parts, out);
+}
+
+static void say_done(const PartList *parts, const Options *options) {
   text_say("ampcc: %s: ", options->output);
-  text_print(module->recipe->name, SIZE_MAX, stderr);
-  text_say(", %s, batch %" PRId64 "\n", dtype_info[options->compile.dtype].flag,
-           module->recipe->batch_size);
-  parts_print(parts, stderr);
+  print_summary(parts, options, stderr);
+}
+
+/* Keeps the program in the cache, unless something was said that a later compile must say again. */
+static void keep(Arena *arena, const PartList *parts, const Options *options, const Diag *diag,
+                 Whole *whole) {
+  bool said = parts->said || diag->n_notes;
+  for (int i = 0; i < WARN_COUNT; i++)
+    said |= diag->n_warnings[i] > 0;
+  if (said)
+    return;
+  PartList *quick = arena_new_of(arena, PartList);
+  *quick = *parts;
+  for (int i = 0; i < quick->n; i++) { /* which then takes no time */
+    quick->figures[i] = *parts->part[i].figures;
+    quick->figures[i].seconds = 0;
+    quick->part[i].figures = &quick->figures[i];
+  }
+  TextDraft draft;
+  print_summary(quick, options, text_draft(&draft));
+  fclose(draft.file);
+  whole_keep(whole, options, draft.text, draft.size);
+  free(draft.text);
 }
 
 static int emit_text(Arena *arena, const PartList *parts, const Options *options) {
@@ -100,7 +128,8 @@ static int emit_text(Arena *arena, const PartList *parts, const Options *options
   return !status && output_close(&out) ? 0 : EXIT_ENVIRONMENT;
 }
 
-static int emit(Arena *arena, const PartList *parts, const Options *options, Diag *diag) {
+static int emit(Arena *arena, const PartList *parts, const Options *options, Diag *diag,
+                Whole *whole) {
   const Module *module = parts->part[0].module;
   if (options_need_plan(options) && !compile_is_planned(module)) {
     diag_error(diag, (SrcLoc){.file = options->model}, DIAG_OPTION,
@@ -123,6 +152,7 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
   if (status)
     return status;
   CodegenOptions codegen = parts_codegen(parts, options);
+  codegen.used = whole->wanted ? &whole->used : NULL;
   if (options->emit == EMIT_EXE || options->emit == EMIT_OBJ)
     status = build_program(parts->part, parts->n, &codegen);
   else
@@ -133,6 +163,8 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
     status = figures_write(arena, parts, options);
   if (status == 0 && machine_code && !options->silent)
     say_done(parts, options);
+  if (status == 0 && whole->wanted)
+    keep(arena, parts, options, diag, whole);
   return status;
 }
 
@@ -169,6 +201,9 @@ static int compile(Arena *arena, Options *options) {
       print_recipe(module->recipe, options);
     return diagnostics_finish(arena, &diagnostics, &diag, module ? 0 : EXIT_INPUT);
   }
+  Whole whole;
+  if (!status && whole_find(arena, options, parts, &whole, &status))
+    return diagnostics_finish(arena, &diagnostics, &diag, status);
   if (!status)
     status = parts_compile(arena, options, parts, &diag);
   if (!status && options->text[OPT_time_report]) {
@@ -176,7 +211,7 @@ static int compile(Arena *arena, Options *options) {
     pass_time_report(stderr);
   }
   if (!status)
-    status = emit(arena, parts, options, &diag);
+    status = emit(arena, parts, options, &diag, &whole);
   return diagnostics_finish(arena, &diagnostics, &diag, status);
 }
 

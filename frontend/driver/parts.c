@@ -85,6 +85,7 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
     }
     missing = error ? error : missing;
   }
+  out->said = missing != NULL;
   if (missing && !options->silent)
     text_say("ampcc: no parts for GPUs: %s\n", missing);
   return 0;
@@ -142,6 +143,7 @@ static int compile_named(Arena *arena, const Options *options, const Bytes *mode
     status =
         module ? compile_part(options, module, &parts->part[i], i ? &quiet : diag) : EXIT_INPUT;
   }
+  parts->said |= quiet.n_notes > 0;
   if (quiet.n_errors > diag->n_errors) {
     diag->n_errors = quiet.n_errors;
     diag->n_shown = quiet.n_shown;
@@ -194,6 +196,7 @@ static int try_part(Arena *arena, const Options *options, const Bytes *model, Pa
   for (int i = 0; i < kept.n && !status; i++)
     diag_repeat(diag, &kept.message[i]);
   *why = can ? first_error(arena, &kept) : NULL;
+  parts->said |= !status && (kept.n || quiet.n_notes);
   return status;
 }
 
@@ -218,6 +221,7 @@ static int compile_default(Arena *arena, const Options *options, const Bytes *mo
   parts->n = n + 1;
   Module *module = load(arena, options, model, parts, diag);
   int status = module ? compile_part(options, module, &parts->part[n], diag) : EXIT_INPUT;
+  parts->said |= n_left_out > 0;
   for (int i = 0; i < n_left_out && !status && !options->silent; i++)
     text_say("ampcc: no part for %s\n", left_out[i]);
   return status;

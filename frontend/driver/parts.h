@@ -12,6 +12,7 @@ typedef struct PartList {
   InputFile *input; /* every file that the program is made from */
   int n_inputs, cap_inputs;
   const char *source;  /* CodegenOptions.source */
+  bool said;           /* was something said that -q does not want to hear? */
   double load_seconds; /* what reading the model took for all parts together */
 } PartList;
 

@@ -18,26 +18,26 @@ static uint32_t turn(uint32_t x, int n) {
 }
 
 static void add_block(uint32_t state[8], const unsigned char *block) {
-  uint32_t w[SHA256_BLOCK], s[8];
+  uint32_t w[SHA256_BLOCK];
   for (int i = 0; i < 16; i++)
     w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
            (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
   for (int i = 16; i < SHA256_BLOCK; i++)
     w[i] = w[i - 16] + w[i - 7] + (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ w[i - 15] >> 3) +
            (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ w[i - 2] >> 10);
-  memcpy(s, state, sizeof s);
+  uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5],
+           g = state[6], h = state[7];
   for (int i = 0; i < SHA256_BLOCK; i++) {
-    uint32_t a = s[0], e = s[4];
-    uint32_t more = s[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & s[5]) ^ (~e & s[6])) +
-                    factor[i] + w[i];
+    uint32_t more =
+        h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + factor[i] + w[i];
     uint32_t first =
-        (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2])) + more;
-    memmove(s + 1, s, 7 * sizeof *s);
-    s[4] += more;
-    s[0] = first;
+        (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c)) + more;
+    h = g, g = f, f = e, e = d + more;
+    d = c, c = b, b = a, a = first;
   }
+  const uint32_t t[8] = {a, b, c, d, e, f, g, h};
   for (int i = 0; i < 8; i++)
-    state[i] += s[i];
+    state[i] += t[i];
 }
 
 Sha256 sha256_begin(void) {

@@ -33,6 +33,8 @@ graph @train stage model {
   output %%l {name="loss"}
 }
 """
+# Parts alone come from the cache where reports are asked for; whole.py tests whole programs.
+NOT_WHOLE = ["--time-report"]
 good = True
 
 
@@ -43,7 +45,7 @@ def check(what, condition, *shown):
 
 
 def command(*flags, cache="cache", model="small.amp", out="out"):
-    return [AMPCC, model, "--target=cpu", "--cpu=haswell", "--resource-dir=" + RESOURCES, "--cache-dir=" + cache, "-v", "-o", out, *flags]
+    return [AMPCC, model, "--target=cpu", "--cpu=haswell", "--resource-dir=" + RESOURCES, "--cache-dir=" + cache, "-v", "-o", out, *NOT_WHOLE, *flags]
 
 
 def make(*flags, **more):

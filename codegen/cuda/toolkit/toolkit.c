@@ -3,8 +3,10 @@
 #include "codegen/cudnn/api.h"
 #include "codegen/cudnn/conv_graph.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Where libraries lie in a toolkit's folder, and in a folder of wheels. */
@@ -60,6 +62,27 @@ Toolkit *toolkit_find(Arena *arena, const char *folder, char error[TOOLKIT_ERROR
            "nvidia-cuda-nvrtc, nvidia-cudnn-cu13 and nvidia-cublas",
            missing_in(arena, try[0]), try[0]);
   return NULL;
+}
+
+const char *const *toolkit_files(Toolkit *toolkit) {
+  static const char *const name[] = {"libcublasLt.so", "libcudnn", "libnvrtc"};
+  const char **file = NULL;
+  int n = 0, cap = 0;
+  for (int i = 0; library_folder[i]; i++) {
+    const char *folder = arena_printf(toolkit->arena, "%s/%s", toolkit->folder, library_folder[i]);
+    DIR *dir = opendir(folder);
+    if (!dir)
+      continue;
+    arena_push(toolkit->arena, file, n, cap, folder);
+    for (struct dirent *entry; (entry = readdir(dir));)
+      for (size_t k = 0; k < sizeof name / sizeof *name; k++)
+        if (strncmp(entry->d_name, name[k], strlen(name[k])) == 0 && strstr(entry->d_name, ".so"))
+          arena_push(toolkit->arena, file, n, cap,
+                     arena_printf(toolkit->arena, "%s/%s", folder, entry->d_name));
+    closedir(dir);
+  }
+  arena_push(toolkit->arena, file, n, cap, NULL);
+  return file;
 }
 
 static void *open_library(Toolkit *toolkit, const char *name, char error[TOOLKIT_ERROR]) {

@@ -29,6 +29,9 @@ enum { TOOLKIT_ERROR = 400 };
 /* The folder of --cuda-path, or (NULL) the one that ampcc was built with and then the usual ones.
  * Opens nothing yet. NULL with one line in `error` that names what is missing and the way out. */
 Toolkit *toolkit_find(Arena *arena, const char *folder, char error[TOOLKIT_ERROR]);
+/* Every library that planning and compiling may open, and the folders that they lie in. Ends in
+ * NULL. */
+const char *const *toolkit_files(Toolkit *toolkit);
 /* Open the library if it is not open yet. False with one line in `error`. */
 bool toolkit_cudnn(Toolkit *toolkit, char error[TOOLKIT_ERROR]);
 bool toolkit_nvrtc(Toolkit *toolkit, char error[TOOLKIT_ERROR]);

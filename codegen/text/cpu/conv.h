@@ -112,7 +112,7 @@ AMP_INLINE void amp_conv_round(int dtype, uint16_t *to, const float *from, const
   if (dtype == AMPRT_F16) {
     AMP_UNROLL(8)
     for (int i = 0; i < n; i += AMP_F16_STEP)
-      amp_store8_f16(to + i, from + i);
+      amp_store_few_f16(to + i, from + i);
     return;
   }
   AMP_SIMD

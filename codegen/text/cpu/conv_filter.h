@@ -49,8 +49,6 @@ AMP_INLINE void amp_fetch_rows(const void *from, int64_t step, int rows, int64_t
       __builtin_prefetch((const char *)from + i * step + at);
 }
 
-typedef float AmpF4 __attribute__((vector_size(16)));
-
 AMP_INLINE AmpF4 amp_load4(const AmpElement *from) {
   AmpF4 v;
   __builtin_memcpy(&v, from, sizeof v);

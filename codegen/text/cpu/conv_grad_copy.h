@@ -108,7 +108,7 @@ AMP_INLINE void amp_grad_copy_channels(int dtype, int pairs, const AmpSource *s,
     amp_grad_copy_block(to, (const float *)s->data + from);
   else if (dtype == AMPRT_F16)
     for (int i = 0; i < AMP_BLOCK; i += AMP_F16_STEP)
-      amp_load8_f16(to + i, (const uint16_t *)s->data + from + i);
+      amp_load_few_f16(to + i, (const uint16_t *)s->data + from + i);
   else
     for (int i = 0; i < AMP_BLOCK; i += 8)
       amp_load8_bf16(to + i, (const uint16_t *)s->data + from + i);

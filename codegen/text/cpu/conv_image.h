@@ -95,7 +95,7 @@ AMP_INLINE void amp_copy_blocks(int dtype, const AmpSource *s, float *to, int64_
     if (dtype == AMPRT_F32)
       __builtin_memcpy(to, (const float *)s->data + from, AMP_BLOCK * sizeof *to);
     for (int j = 0; j < AMP_BLOCK && dtype == AMPRT_F16; j += AMP_F16_STEP)
-      amp_load8_f16(to + j, (const uint16_t *)s->data + from + j);
+      amp_load_few_f16(to + j, (const uint16_t *)s->data + from + j);
     for (int j = 0; j < AMP_BLOCK && dtype == AMPRT_BF16; j += 8)
       amp_load8_bf16(to + j, (const uint16_t *)s->data + from + j);
   }

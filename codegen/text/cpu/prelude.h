@@ -109,6 +109,7 @@ AMP_FN void amp_store_f32(float *restrict dst, const float *restrict src, int n)
 }
 
 typedef float AmpF8 __attribute__((vector_size(32)));
+typedef float AmpF4 __attribute__((vector_size(16)));
 typedef int32_t AmpI8 __attribute__((vector_size(32)));
 typedef uint32_t AmpU8 __attribute__((vector_size(32)));
 typedef uint16_t AmpS8 __attribute__((vector_size(16)));
@@ -144,28 +145,47 @@ AMP_FN void amp_round_store_bf16(uint16_t *restrict dst, const float *restrict s
     dst[i] = amp_to_bf16(src[i]);
 }
 
+/* AMP_F16_STEP elements are converted at once, which a vector of floats is a multiple of. */
 #ifdef __F16C__
 typedef short AmpH8 __attribute__((vector_size(16)));
 enum { AMP_F16_STEP = 8 };
 
-AMP_INLINE void amp_load8_f16(float *dst, const uint16_t *src) {
+AMP_INLINE void amp_load_few_f16(float *dst, const uint16_t *src) {
   AmpH8 h;
   __builtin_memcpy(&h, src, sizeof h);
   AmpF8 f = __builtin_ia32_vcvtph2ps256(h);
   __builtin_memcpy(dst, &f, sizeof f);
 }
-AMP_INLINE void amp_store8_f16(uint16_t *dst, const float *src) {
+AMP_INLINE void amp_store_few_f16(uint16_t *dst, const float *src) {
   AmpF8 f;
   __builtin_memcpy(&f, src, sizeof f);
   AmpH8 h = (AmpH8)__builtin_ia32_vcvtps2ph256(f, 0);
   __builtin_memcpy(dst, &h, sizeof h);
 }
+#elif defined __aarch64__
+typedef __fp16 AmpH4 __attribute__((vector_size(8)));
+enum { AMP_F16_STEP = 4 };
+
+AMP_INLINE void amp_load_few_f16(float *dst, const uint16_t *src) {
+  AmpH4 h;
+  __builtin_memcpy(&h, src, sizeof h);
+  AmpF4 f = __builtin_convertvector(h, AmpF4);
+  __builtin_memcpy(dst, &f, sizeof f);
+}
+/* Compilers would convert one element after the other. */
+AMP_INLINE void amp_store_few_f16(uint16_t *dst, const float *src) {
+  AmpF4 f;
+  AmpH4 h;
+  __builtin_memcpy(&f, src, sizeof f);
+  __asm__("fcvtn %0.4h, %1.4s" : "=w"(h) : "w"(f));
+  __builtin_memcpy(dst, &h, sizeof h);
+}
 #else
 enum { AMP_F16_STEP = 1 };
-AMP_INLINE void amp_load8_f16(float *dst, const uint16_t *src) {
+AMP_INLINE void amp_load_few_f16(float *dst, const uint16_t *src) {
   *dst = amp_from_f16(*src);
 }
-AMP_INLINE void amp_store8_f16(uint16_t *dst, const float *src) {
+AMP_INLINE void amp_store_few_f16(uint16_t *dst, const float *src) {
   *dst = amp_to_f16(*src);
 }
 #endif
@@ -173,14 +193,14 @@ AMP_INLINE void amp_store8_f16(uint16_t *dst, const float *src) {
 AMP_FN void amp_load_f16(float *restrict dst, const uint16_t *restrict src, int n) {
   int i = 0;
   for (; i + AMP_F16_STEP <= n; i += AMP_F16_STEP)
-    amp_load8_f16(dst + i, src + i);
+    amp_load_few_f16(dst + i, src + i);
   for (; i < n; i++)
     dst[i] = amp_from_f16(src[i]);
 }
 AMP_FN void amp_store_f16(uint16_t *restrict dst, const float *restrict src, int n) {
   int i = 0;
   for (; i + AMP_F16_STEP <= n; i += AMP_F16_STEP)
-    amp_store8_f16(dst + i, src + i);
+    amp_store_few_f16(dst + i, src + i);
   for (; i < n; i++)
     dst[i] = amp_to_f16(src[i]);
 }
@@ -224,7 +244,7 @@ AMP_INLINE void amp_read8(int dtype, const void *base, int64_t at, int n, AmpF8 
   if (n >= 8 && dtype == AMPRT_F32)
     from = (const float *)base + at;
   else if (n >= 8 && dtype == AMPRT_F16 && AMP_F16_STEP == 8)
-    amp_load8_f16(buf, (const uint16_t *)base + at);
+    amp_load_few_f16(buf, (const uint16_t *)base + at);
   else if (n >= 8 && dtype == AMPRT_BF16)
     amp_load8_bf16(buf, (const uint16_t *)base + at);
   else

@@ -92,6 +92,9 @@ struct Device;                      /* codegen/cuda/toolkit/device.h */
 extern const bool codegen_has_cuda; /* false: backend_cuda always gives NULL */
 const Backend *backend_cuda(Arena *arena, const struct Device *device, const CudaOptions *options,
                             const char **error);
+/* Which toolkit a part for a GPU would be made with: its folder and versions, or why there is none.
+ */
+const char *codegen_cuda_versions(Arena *arena, const char *cuda_path);
 const Target *backend_target(const Backend *backend);
 /* Why a program with this part cannot be static, or NULL if it can be. */
 const char *backend_not_static(const Backend *backend);

@@ -218,6 +218,15 @@ static const char *cudart_in(Arena *arena, const char *folder) {
 
 const bool codegen_has_cuda = true;
 
+const char *codegen_cuda_versions(Arena *arena, const char *cuda_path) {
+  char error[TOOLKIT_ERROR];
+  Toolkit *toolkit = toolkit_find(arena, cuda_path, error);
+  return toolkit && toolkit_nvrtc(toolkit, error) && toolkit_cudnn(toolkit, error)
+             ? arena_printf(arena, "%s %d %d", toolkit->folder, toolkit->nvrtc_version,
+                            toolkit->cudnn_version)
+             : arena_strdup(arena, error, strlen(error));
+}
+
 const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOptions *options,
                             const char **error) {
   static const Tuning no_tuning;

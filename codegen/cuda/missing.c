@@ -3,6 +3,11 @@
 
 const bool codegen_has_cuda = false;
 
+const char *codegen_cuda_versions(Arena *arena, const char *cuda_path) {
+  (void)arena, (void)cuda_path;
+  return "none";
+}
+
 const Backend *backend_cuda(Arena *arena, const struct Device *device, const CudaOptions *options,
                             const char **error) {
   (void)arena, (void)device, (void)options;

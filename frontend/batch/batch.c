@@ -1,5 +1,6 @@
 #include "frontend/batch/batch.h"
 
+#include "frontend/batch/report.h"
 #include "ir/base/exit.h"
 #include "ir/base/text.h"
 
@@ -76,7 +77,7 @@ static bool open_folders(Batch *batch) {
 
 /* The worst of all: a bug, then what the machine lacks, then what is wrong with a model. */
 static int status_of(const Batch *batch) {
-  int status = 0;
+  int status = batch_count(batch).regressed ? EXIT_INPUT : 0;
   for (int i = 0; i < batch->n; i++) {
     const BatchProgram *program = &batch->program[i];
     if (program->result != BATCH_FAILED)
@@ -97,6 +98,19 @@ static void say_stopped(const Batch *batch, int number) {
   raise(number);
 }
 
+static int run(Batch *batch) {
+  if (!batch->options->text[OPT_quiet])
+    batch_print_head(batch);
+  int number = batch_make(batch);
+  if (number)
+    return say_stopped(batch, number), EXIT_ENVIRONMENT;
+  batch->seconds = batch_now() - batch->start;
+  baseline_compare(batch);
+  batch_print_table(batch);
+  int status = status_of(batch);
+  return report_write(batch) || status ? status : EXIT_ENVIRONMENT;
+}
+
 int batch_run(Arena *arena, const Options *options) {
   Batch batch = {.arena = arena, .options = options, .start = batch_now()};
   if (options->model)
@@ -104,15 +118,12 @@ int batch_run(Arena *arena, const Options *options) {
            EXIT_USAGE;
   if (!options->text[OPT_out_dir])
     return text_say("ampcc: --batch needs --out-dir=FOLDER\n"), EXIT_USAGE;
-  if (!read_jobs(&batch) || !batch_list(&batch))
+  if (!read_jobs(&batch) || !baseline_tolerance(&batch) || !report_check(options) ||
+      !batch_list(&batch))
     return EXIT_USAGE;
-  if (!open_folders(&batch))
-    return EXIT_ENVIRONMENT;
-  if (!options->text[OPT_quiet])
-    batch_print_head(&batch);
-  int number = batch_make(&batch);
-  if (number)
-    return say_stopped(&batch, number), EXIT_ENVIRONMENT;
-  batch_print_table(&batch);
-  return status_of(&batch);
+  if (!baseline_read(&batch))
+    return EXIT_INPUT;
+  int status = open_folders(&batch) ? run(&batch) : EXIT_ENVIRONMENT;
+  json_decref(batch.baseline);
+  return status;
 }

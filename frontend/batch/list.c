@@ -36,9 +36,13 @@ typedef struct Wanted {
   const CommandLine *line; /* NULL: no line */
 } Wanted;
 
-static const char *wanted_text(const Batch *batch, const Wanted *wanted, OptionId id) {
-  const char *own = wanted->line ? wanted->line->text[id] : NULL;
+static const char *text_of(const Batch *batch, const CommandLine *line, OptionId id) {
+  const char *own = line ? line->text[id] : NULL;
   return own ? own : batch->options->text[id];
+}
+
+const char *batch_text(const Batch *batch, const BatchProgram *program, OptionId id) {
+  return text_of(batch, program->line, id);
 }
 
 static void add_words(const GivenWord *word, int n, BatchProgram *program) {
@@ -47,7 +51,7 @@ static void add_words(const GivenWord *word, int n, BatchProgram *program) {
     bool ours = option == OPT_dtype || option == OPT_output ||
                 (option >= 0 && option_info[option].group == GROUP_BATCH);
     if (!ours)
-      program->word[program->n_words++] = word[i].text;
+      program->word[program->n_words++] = word[i];
   }
 }
 
@@ -68,13 +72,15 @@ static bool add_program(Batch *batch, const Wanted *wanted, const char *model, c
       .name = name,
       .model = model,
       .where = wanted->where,
+      .line = wanted->line,
       .word = arena_alloc(batch->arena, (size_t)most * sizeof *program.word),
   };
   add_words(options->word, options->n_words, &program);
   if (wanted->line)
     add_words(wanted->line->word, wanted->line->n_words, &program);
   if (dtype)
-    program.word[program.n_words++] = arena_printf(batch->arena, "--dtype=%s", dtype);
+    program.word[program.n_words++] =
+        (GivenWord){OPT_dtype, arena_printf(batch->arena, "--dtype=%s", dtype)};
   if (!*name || *name == '.' || strchr(name, '/'))
     return refuse(wanted->where, "this cannot be the name of a program:", name);
   for (int i = 0; i < batch->n; i++)
@@ -90,7 +96,7 @@ static bool add_program(Batch *batch, const Wanted *wanted, const char *model, c
 
 /* The programs of one model: as many as there are types. */
 static bool add_model(Batch *batch, const Wanted *wanted, const char *model) {
-  const char *dtypes = wanted_text(batch, wanted, OPT_dtype);
+  const char *dtypes = text_of(batch, wanted->line, OPT_dtype);
   const char *name = own_name(batch, wanted, model);
   if (!dtypes || !strchr(dtypes, ','))
     return add_program(batch, wanted, model, dtypes, name);

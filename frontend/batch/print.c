@@ -64,8 +64,27 @@ void batch_print_done(const Batch *batch, const BatchProgram *program) {
   fflush(stdout);
 }
 
+BatchCount batch_count(const Batch *batch) {
+  BatchCount count = {0};
+  for (int i = 0; i < batch->n; i++) {
+    count.result[batch->program[i].result]++;
+    count.regressed += batch->program[i].n_regressions > 0;
+  }
+  return count;
+}
+
+static void print_regressions(const Batch *batch) {
+  for (int i = 0; i < batch->n; i++)
+    for (int k = 0; k < batch->program[i].n_regressions; k++)
+      text_say("ampcc: %s: %s\n", batch->program[i].name, batch->program[i].regression[k]);
+  if (batch->baseline && !batch->options->text[OPT_quiet])
+    printf("%d of %d programs compared with %s at a tolerance of %g %%: %d regressed\n",
+           batch->n_compared, batch->n, batch->options->text[OPT_baseline], batch->tolerance,
+           batch_count(batch).regressed);
+}
+
 void batch_print_table(const Batch *batch) {
-  int count[BATCH_RESULT_COUNT] = {0};
+  BatchCount count = batch_count(batch);
   int64_t bytes = 0, arena = 0, state = 0, casts = 0;
   if (!batch->options->text[OPT_quiet]) {
     putchar('\n');
@@ -75,7 +94,6 @@ void batch_print_table(const Batch *batch) {
     const BatchProgram *program = &batch->program[i];
     if (!batch->options->text[OPT_quiet])
       print_row(batch, program);
-    count[program->result]++;
     bytes += program->bytes;
     arena += figures_most(&program->figures, FIGURE_arena);
     state += figures_most(&program->figures, FIGURE_state);
@@ -83,10 +101,11 @@ void batch_print_table(const Batch *batch) {
   }
   if (!batch->options->text[OPT_quiet]) {
     print_name(batch, "total");
-    print_figures(batch_now() - batch->start, bytes, arena, state, casts);
-    printf("%d made, %d unchanged, %d failed\n", count[BATCH_MADE], count[BATCH_UNCHANGED],
-           count[BATCH_FAILED]);
+    print_figures(batch->seconds, bytes, arena, state, casts);
+    printf("%d made, %d unchanged, %d failed\n", count.result[BATCH_MADE],
+           count.result[BATCH_UNCHANGED], count.result[BATCH_FAILED]);
   }
+  print_regressions(batch);
   fflush(stdout);
   for (int i = 0; i < batch->n; i++)
     if (batch->program[i].result == BATCH_FAILED)

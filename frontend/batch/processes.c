@@ -25,6 +25,10 @@ const char *batch_file(const Batch *batch, const BatchProgram *program, const ch
   return arena_printf(batch->arena, "%s/%s.%s", batch->workplace, program->name, what);
 }
 
+const char *batch_place(const Batch *batch, const BatchProgram *program) {
+  return arena_printf(batch->arena, "%s/%s", batch->folder, program->name);
+}
+
 /* ---- one process ---- */
 
 static const char **command_of(const Batch *batch, const BatchProgram *program) {
@@ -33,7 +37,7 @@ static const char **command_of(const Batch *batch, const BatchProgram *program) 
   int n = 0;
   argv[n++] = "ampcc";
   for (int i = 0; i < program->n_words; i++)
-    argv[n++] = program->word[i];
+    argv[n++] = program->word[i].text;
   argv[n++] = arena_printf(arena, "--figures=%s", batch_file(batch, program, "figures"));
   argv[n++] = arena_printf(arena, "--output=%s", batch_file(batch, program, "program"));
   argv[n++] = "--";
@@ -98,9 +102,8 @@ static void fail(BatchProgram *program, int status, const char *why) {
 }
 
 /* Moves the program to its place, where only a regular file is replaced. */
-static void put_in_place(const Batch *batch, BatchProgram *program) {
-  const char *made = batch_file(batch, program, "program"),
-             *place = arena_printf(batch->arena, "%s/%s", batch->folder, program->name);
+static void put_in_place(Batch *batch, BatchProgram *program) {
+  const char *made = batch_file(batch, program, "program"), *place = batch_place(batch, program);
   json_t *figures = json_load_file(batch_file(batch, program, "figures"), 0, NULL);
   struct stat st;
   if (!figures_read(batch->arena, figures, &program->figures))
@@ -113,8 +116,12 @@ static void put_in_place(const Batch *batch, BatchProgram *program) {
          arena_printf(batch->arena, "cannot write %s: %s", place, strerror(errno)));
   else
     program->result = BATCH_MADE;
-  program->bytes = program->result == BATCH_MADE ? st.st_size : 0;
   json_decref(figures);
+  if (program->result != BATCH_MADE)
+    return;
+  program->bytes = st.st_size;
+  if (!record_keep(batch, program))
+    fail(program, EXIT_ENVIRONMENT, "what is to be remembered of it cannot be written");
 }
 
 static void ended(Batch *batch, BatchProgram *program, int status, bool stopping) {
@@ -135,6 +142,8 @@ static void ended(Batch *batch, BatchProgram *program, int status, bool stopping
   unlink(batch_file(batch, program, "program"));
   if (program->result == BATCH_WAITING)
     return;
+  if (program->result == BATCH_FAILED)
+    record_forget(batch, program);
   batch->n_done++;
   batch->n_made++;
   batch_print_done(batch, program);
@@ -173,6 +182,13 @@ static bool watch_signals(Making *making) {
 static void start_next(Making *making) {
   Batch *batch = making->batch;
   BatchProgram *program = &batch->program[making->next++];
+  program->key = record_key(batch, program);
+  if (record_holds(batch, program)) {
+    program->result = BATCH_UNCHANGED;
+    batch->n_done++;
+    batch_print_done(batch, program);
+    return;
+  }
   if (start(batch, program, &making->before)) {
     making->n_running++;
     return;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,8 +24,70 @@ enum {
   NAME_CHARACTERS = 2 * SHA256_BYTES,
   OLD_NAME_CHARACTERS = 16, /* of entries that begin with "ampcc 2" */
   FRESH_SECONDS = 3600,
-  MOST_ENTRIES = 20000
+  MOST_ENTRIES = 20000,
+  MOST_KINDS = 16
 };
+
+static bool only_read;
+
+void cache_only_read(void) {
+  only_read = true;
+}
+
+/* ---- what was looked for ---- */
+
+typedef struct Use {
+  char kind[16];
+  int hits, misses, damaged;
+} Use;
+
+/* Shared with the processes that are forked: some compile kernels. Two of them that begin a kind at
+ * once may take a row each. */
+static struct {
+  Use use[MOST_KINDS];
+  int n;
+} * uses;
+
+static Use *use_of(const char *kind) {
+  static Use none;
+  if (!uses) {
+    void *shared =
+        mmap(NULL, sizeof *uses, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+      return &none;
+    uses = shared;
+  }
+  for (int i = 0; i < uses->n && i < MOST_KINDS; i++)
+    if (strcmp(uses->use[i].kind, kind) == 0)
+      return &uses->use[i];
+  int row = __atomic_fetch_add(&uses->n, 1, __ATOMIC_SEQ_CST);
+  if (row >= MOST_KINDS)
+    return &none;
+  snprintf(uses->use[row].kind, sizeof uses->use[row].kind, "%s", kind);
+  return &uses->use[row];
+}
+
+void cache_print_use(FILE *out) {
+  for (int i = 0; uses && i < uses->n && i < MOST_KINDS; i++) {
+    Use sum = uses->use[i];
+    bool again = false;
+    for (int k = 0; k < uses->n && k < MOST_KINDS; k++)
+      if (k != i && strcmp(uses->use[k].kind, sum.kind) == 0) {
+        again |= k < i;
+        sum.hits += uses->use[k].hits;
+        sum.misses += uses->use[k].misses;
+        sum.damaged += uses->use[k].damaged;
+      }
+    if (again)
+      continue;
+    fprintf(out, "ampcc: cache: %s: %d found, %d missed", sum.kind, sum.hits, sum.misses);
+    if (sum.damaged)
+      fprintf(out, ", %d damaged", sum.damaged);
+    fputc('\n', out);
+  }
+}
+
+/* ---- entries ---- */
 
 const char *cache_folder(Arena *arena, const char *wanted) {
   if (wanted)
@@ -113,7 +176,7 @@ static bool read_entry(int fd, const CacheKey *key, Arena *arena, char **data, s
   if (memcmp(&right, &found, sizeof right) != 0)
     return false;
   /* The time of its last use, to the hour. In a folder that may only be read it stays as it is. */
-  if (time(NULL) - st.st_mtime > FRESH_SECONDS)
+  if (!only_read && time(NULL) - st.st_mtime > FRESH_SECONDS)
     futimens(fd, NULL);
   return true;
 }
@@ -122,11 +185,15 @@ bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **dat
   char path[PATH_BYTES];
   if (!folder || !entry_path(folder, key, path))
     return false;
+  Use *use = use_of(key->kind);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return false;
-  bool good = read_entry(fd, key, arena, data, size);
-  close(fd);
+  bool good = fd >= 0 && read_entry(fd, key, arena, data, size);
+  __atomic_fetch_add(good      ? &use->hits
+                     : fd >= 0 ? &use->damaged
+                               : &use->misses,
+                     1, __ATOMIC_SEQ_CST);
+  if (fd >= 0)
+    close(fd);
   return good;
 }
 
@@ -146,7 +213,7 @@ static bool make_folder(const char *folder) {
 
 void cache_put(const char *folder, const CacheKey *key, const void *data, size_t size) {
   char path[PATH_BYTES], temporary[PATH_BYTES];
-  if (!folder || !make_folder(folder) || !entry_path(folder, key, path) ||
+  if (!folder || only_read || !make_folder(folder) || !entry_path(folder, key, path) ||
       snprintf(temporary, sizeof temporary, "%s/%sXXXXXX", folder, unfinished) >= PATH_BYTES)
     return;
   int fd = mkstemp(temporary);
@@ -181,7 +248,7 @@ static int by_use(const void *a, const void *b) {
 }
 
 void cache_trim(const char *folder, int64_t most) {
-  DIR *dir = folder ? opendir(folder) : NULL;
+  DIR *dir = folder && !only_read ? opendir(folder) : NULL;
   if (!dir)
     return;
   Arena *arena = arena_new();
@@ -212,4 +279,118 @@ void cache_trim(const char *folder, int64_t most) {
   }
   closedir(dir);
   arena_free(arena);
+}
+
+/* ---- what there is ---- */
+
+/* The kind of an entry, or NULL if its header is damaged. */
+static const char *header_kind(const Header *header) {
+  static const char *const older[] = {"ampcc 2", "ampcc 3"};
+  for (size_t i = 0; i < sizeof older / sizeof *older; i++)
+    if (memcmp(header->magic, older[i], sizeof header->magic) == 0)
+      return "older versions";
+  bool good = memcmp(header->magic, magic, sizeof magic) == 0 &&
+              memchr(header->kind, 0, sizeof header->kind) && header->kind[0];
+  return good ? header->kind : NULL;
+}
+
+typedef struct KindSum {
+  char kind[16];
+  int entries;
+  int64_t bytes;
+} KindSum;
+
+static void add_kind(KindSum sum[MOST_KINDS], const char *kind, int64_t bytes) {
+  for (int i = 0; i < MOST_KINDS; i++) {
+    if (!sum[i].entries)
+      snprintf(sum[i].kind, sizeof sum[i].kind, "%s", kind);
+    if (strcmp(sum[i].kind, kind) != 0)
+      continue;
+    sum[i].entries++;
+    sum[i].bytes += bytes;
+    return;
+  }
+}
+
+static int by_kind(const void *a, const void *b) {
+  return strcmp(((const KindSum *)a)->kind, ((const KindSum *)b)->kind);
+}
+
+void cache_print_stats(const char *folder, FILE *out) {
+  KindSum sum[MOST_KINDS] = {{.entries = 0}};
+  DIR *dir = folder ? opendir(folder) : NULL;
+  for (struct dirent *file; dir && (file = readdir(dir));) {
+    if (!is_entry(file->d_name))
+      continue;
+    Header header = {.bytes = 0};
+    struct stat st;
+    int fd = openat(dirfd(dir), file->d_name, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0) {
+      const char *kind = read_all(fd, &header, sizeof header) ? header_kind(&header) : NULL;
+      add_kind(sum, kind ? kind : "damaged", st.st_size);
+    }
+    if (fd >= 0)
+      close(fd);
+  }
+  if (dir)
+    closedir(dir);
+  int n = 0;
+  KindSum all = {.kind = "all"};
+  for (; n < MOST_KINDS && sum[n].entries; n++) {
+    all.entries += sum[n].entries;
+    all.bytes += sum[n].bytes;
+  }
+  qsort(sum, (size_t)n, sizeof *sum, by_kind);
+  fprintf(out, "%s\n%-15s %8s %12s\n", folder ? folder : "no cache", "kind", "entries", "bytes");
+  for (int i = 0; i <= n; i++) {
+    const KindSum *row = i < n ? &sum[i] : &all;
+    fprintf(out, "%-15s %8d %12lld\n", row->kind, row->entries, (long long)row->bytes);
+  }
+}
+
+/* Is the file what its header and its name say? The hash of a key is the name. */
+static bool is_whole(int fd, const char *name) {
+  Header header;
+  Sha256 sha = sha256_begin();
+  unsigned char hash[SHA256_BYTES];
+  char part[1 << 16], hex[3];
+  ssize_t n;
+  uint64_t bytes = 0;
+  if (!read_all(fd, &header, sizeof header))
+    return false;
+  const char *kind = header_kind(&header);
+  if (!kind || kind != header.kind)
+    return kind != NULL;
+  for (int i = 0; i < SHA256_BYTES; i++) {
+    snprintf(hex, sizeof hex, "%02x", header.key[i]);
+    if (memcmp(name + (size_t)(2 * i), hex, 2) != 0)
+      return false;
+  }
+  while ((n = read(fd, part, sizeof part)) > 0) {
+    sha256_add(&sha, part, (size_t)n);
+    bytes += (uint64_t)n;
+  }
+  sha256_get(&sha, hash);
+  return bytes == header.bytes && memcmp(hash, header.data, sizeof hash) == 0;
+}
+
+bool cache_verify(const char *folder, FILE *out) {
+  int n = 0, n_bad = 0;
+  DIR *dir = folder ? opendir(folder) : NULL;
+  for (struct dirent *file; dir && (file = readdir(dir));) {
+    int fd = is_entry(file->d_name) ? openat(dirfd(dir), file->d_name, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+      continue;
+    n++;
+    if (!is_whole(fd, file->d_name)) {
+      n_bad++;
+      bool gone = !only_read && unlinkat(dirfd(dir), file->d_name, 0) == 0;
+      fprintf(out, "%s/%s is damaged%s\n", folder, file->d_name, gone ? ": removed" : "");
+    }
+    close(fd);
+  }
+  if (dir)
+    closedir(dir);
+  fprintf(out, "%d entries, %d damaged\n", n, n_bad);
+  return n_bad == 0;
 }

@@ -10,6 +10,7 @@
 #include "ir/base/sha256.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* The folder that --cache-dir=WANTED names. NULL stands for the default, $XDG_CACHE_HOME/ampcc or
  * ~/.cache/ampcc, and "" for no cache. Returns NULL for no cache, also if there is no home
@@ -32,6 +33,18 @@ void cache_key_int(CacheKey *key, long long part);
 bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size);
 /* A failure is silent: the next compile does the work again. */
 void cache_put(const char *folder, const CacheKey *key, const void *data, size_t size);
+
+/* After this, cache_put and cache_trim do nothing, and no time of last use is written. */
+void cache_only_read(void);
+/* How many entries of each kind this process and those that it has started have found, missed, and
+ * found damaged: a line per kind. */
+void cache_print_use(FILE *out);
+
+/* Prints how many entries of each kind there are, and their bytes. */
+void cache_print_stats(const char *folder, FILE *out);
+/* Compares every entry with its hashes, and removes those that differ. Prints how many there are,
+ * and the names of those; false if there were any. */
+bool cache_verify(const char *folder, FILE *out);
 
 /* Deletes the entries that were not used for the longest time, until those that are left take at
  * most `most` bytes, and what an ampcc that was killed has left half written. No other file is

@@ -233,11 +233,17 @@ int main(int argc, char **argv) {
     options_list_passes(stdout);
   } else if (options.text[OPT_list_targets]) {
     targets_list(stdout);
+  } else if (options.text[OPT_cache_stats]) {
+    cache_print_stats(options.cache, stdout);
+  } else if (options.text[OPT_cache_verify]) {
+    status = cache_verify(options.cache, stdout) ? 0 : EXIT_INPUT;
   } else if (options.text[OPT_batch]) {
     status = batch_run(arena, &options);
   } else {
     reproducer_install(&options);
     status = compile(arena, &options);
+    if (options.text[OPT_verbose])
+      cache_print_use(stderr);
     reproducer_set_module(NULL, NULL);
   }
   arena_free(arena);

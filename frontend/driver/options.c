@@ -65,6 +65,8 @@ bool options_parse(Arena *arena, int argc, char **argv, Options *out) {
   if (out->text[OPT_help] || out->text[OPT_explain] || out->text[OPT_version] ||
       out->text[OPT_list_passes] || out->text[OPT_list_targets])
     return true;
+  if (out->text[OPT_cache_stats] || out->text[OPT_cache_verify])
+    return options_cache(arena, out);
   if (out->text[OPT_batch])
     return true; /* frontend/batch/ checks the rest */
   for (int i = 0; i < OPTION_COUNT; i++)

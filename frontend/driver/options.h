@@ -71,6 +71,8 @@ void options_list_passes(FILE *out);
 
 /* options_value.c: fills the second half of Options; false after one line on stderr */
 bool options_interpret(Arena *arena, Options *options);
+/* Those of the cache alone. */
+bool options_cache(Arena *arena, Options *options);
 /* Does the output need kernels and their places in memory, that is, every pass? */
 bool options_need_plan(const Options *options);
 

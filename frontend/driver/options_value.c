@@ -98,9 +98,15 @@ static bool read_distributed(Options *options) {
   return !off || !options->compile.sync_batch_norm;
 }
 
-static bool read_cache(Arena *arena, Options *options) {
-  options->cache = cache_folder(arena, options->text[OPT_cache_dir]);
-  options->cache_bytes = (int64_t)1 << 30;
+bool options_cache(Arena *arena, Options *options) {
+  enum { READWRITE, READ, OFF };
+  int mode = READWRITE;
+  if (!read_choice(options, OPT_cache_mode, &mode))
+    return false;
+  if (mode == READ)
+    cache_only_read();
+  options->cache = mode == OFF ? NULL : cache_folder(arena, options->text[OPT_cache_dir]);
+  options->cache_bytes = (int64_t)5 << 30;
   return read_bytes(options, OPT_cache_size, &options->cache_bytes);
 }
 
@@ -313,7 +319,7 @@ bool options_interpret(Arena *arena, Options *options) {
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
          read_bytes(options, OPT_max_memory, &options->compile.max_memory) &&
          read_bytes(options, OPT_bucket, &options->compile.bucket_bytes) &&
-         read_cache(arena, options) && read_levels(options) && read_distributed(options) &&
+         options_cache(arena, options) && read_levels(options) && read_distributed(options) &&
          read_cpu_library(options) && read_output(options) && read_targets(arena, options) &&
          read_cpu(arena, options) && read_certify(options) && check_targets(options) &&
          check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&

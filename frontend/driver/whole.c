@@ -14,10 +14,18 @@
 /* Options that decide neither what the program is nor what is said about it. All others of the
  * groups `output`, `passes` and `reports` ask for more than a program, which is then made anew; but
  * --figures is kept with it. */
-static const OptionId no_matter[] = {
-    OPT_output,          OPT_emit,       OPT_verbose, OPT_quiet, OPT_cache_dir,
-    OPT_cache_size,      OPT_all_errors, OPT_warn,    OPT_color, OPT_diagnostics_format,
-    OPT_diagnostics_file};
+static const OptionId no_matter[] = {OPT_output,
+                                     OPT_emit,
+                                     OPT_verbose,
+                                     OPT_quiet,
+                                     OPT_cache_dir,
+                                     OPT_cache_mode,
+                                     OPT_cache_size,
+                                     OPT_all_errors,
+                                     OPT_warn,
+                                     OPT_color,
+                                     OPT_diagnostics_format,
+                                     OPT_diagnostics_file};
 /* Options that name files, or lists of files, whose contents count. */
 static const OptionId names_files[] = {OPT_precision_file, OPT_tuning_db};
 

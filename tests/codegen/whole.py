@@ -3,7 +3,7 @@
 
 Whatever a program is made of is changed once, and it must be made again: model, flags, files that options name, variables, headers,
 libraries, the folders that these are searched in, the compiler, ampcc. Where anything but a program is asked for, or anything was said
-about the model, nothing is kept. Skipped (77) with sanitizers."""
+about the model, nothing is kept. --cache-stats, --cache-verify and --cache-mode. Skipped (77) with sanitizers."""
 import os, pathlib, re, shutil, subprocess, sys, tempfile, time
 
 AMPCC, RESOURCES = map(os.path.abspath, sys.argv[1:3])
@@ -68,7 +68,7 @@ def hits():
     os.umask(0o022)
     check("the second time it is there", whole and " -c " not in said and " -E " not in said and program("two") == first, said)
     check("with its mode", os.stat("two").st_mode & 0o777 == 0o750, oct(os.stat("two").st_mode))
-    lines = [re.sub(r"\d+\.\d s", "", re.sub("out|two", "", text)).splitlines()[-2:] for text in (make("--time-report")[1], said)]
+    lines = [re.sub(r"\d+\.\d s", "", re.sub("out|two|ampcc: cache: .*\n", "", text)).splitlines()[-2:] for text in (make("--time-report")[1], said)]
     check("the same is said of it", lines[0] == lines[1] and "variables" in lines[0][1], lines)
     done = subprocess.run(command("-q")[:-1] + ["-q"], capture_output=True, text=True)
     check("and nothing with -q", "variables" not in done.stderr, done.stderr)
@@ -182,6 +182,37 @@ def more_than_a_program():
     check("unless by their name", make(*low, "-Wno-precision-override")[0] and not make(*low)[0])
 
 
+def ask(*flags):
+    done = subprocess.run([AMPCC, "--cache-dir=cache", *flags], capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+def commands():
+    """--cache-stats, --cache-verify, --cache-mode, and what -v says."""
+    ask("--cache-verify")  # what hits() has damaged
+    files = list(pathlib.Path("cache").iterdir())
+    status, said = ask("--cache-stats")
+    rows = dict(re.findall(r"^(\w[\w ]*?) +(\d+ +\d+)$", said, re.M))
+    total = "%d %d" % (len(files), sum(p.stat().st_size for p in files))
+    check("--cache-stats", status == 0 and " ".join(rows["all"].split()) == total and {"program", "file list", "object"} < set(rows), said)
+    check("--cache-verify", ask("--cache-verify") == (0, "%d entries, 0 damaged\n" % len(files)))
+    content = bytearray(files[0].read_bytes())
+    content[len(content) // 2] ^= 16
+    files[0].write_bytes(content)
+    os.rename(files[1], files[1].with_name("0" * 64))
+    status, said = ask("--cache-verify", "--cache-mode=read")
+    check("finds a flipped bit and a wrong name", status == 1 and said.count("is damaged\n") == 2 and files[0].name in said and "0" * 64 in said, said)
+    check("and removes both", ask("--cache-verify")[0] == 1 and not files[0].exists() and ask("--cache-verify") == (0, "%d entries, 0 damaged\n" % (len(files) - 2)))
+    make()
+    check("-v says what was found", "cache: program: 1 found, 0 missed\n" in make()[1])
+    before = sorted((p.name, p.stat().st_mtime_ns) for p in pathlib.Path("cache").iterdir())
+    check("--cache-mode=read finds a program", make("--cache-mode=read")[0])
+    never("and keeps none", "--train-epochs=7", "--cache-mode=read")
+    check("nothing has changed", before == sorted((p.name, p.stat().st_mtime_ns) for p in pathlib.Path("cache").iterdir()))
+    never("--cache-mode=off", "--cache-mode=off")
+    check("another word", subprocess.run(command("--cache-mode=on"), capture_output=True).returncode == 2)
+
+
 def changed_meanwhile():
     """A file that changes while the program is made: nobody knows which content was read."""
     shutil.rmtree("cache")
@@ -207,6 +238,6 @@ with tempfile.TemporaryDirectory() as folder:
     if b"__asan_" in program():
         print("skipped: the sanitizer puts paths into the program, so no two are equal")
         sys.exit(77)
-    for case in (hits, changes, tools, more_than_a_program, changed_meanwhile):
+    for case in (hits, changes, tools, more_than_a_program, commands, changed_meanwhile):
         case()
 sys.exit(0 if good else 1)

@@ -137,10 +137,14 @@ static void emit_hooks(const ProgramCode *program, FILE *out) {
   cpu_library(program->emit.target)->emit_hooks(&program->emit, out);
 }
 
+/* The value of -march that stands for the CPU. */
+static const char *cpu_name(const Backend *backend, const CodegenOptions *options) {
+  return options->cpu ? options->cpu : backend->arch->cpus[0];
+}
+
 static void manifest(const ProgramCode *program, struct json_t *part) {
-  const char *cpu = program->options->cpu;
   json_object_set_new(part, "library", json_string(cpu_library(program->backend->target)->name));
-  json_object_set_new(part, "cpu", json_string(cpu ? cpu : "x86-64-v3"));
+  json_object_set_new(part, "cpu", json_string(cpu_name(program->backend, program->options)));
 }
 
 /* ---- objects ---- */
@@ -160,7 +164,7 @@ static bool has_products(const Module *module, bool in_bf16) {
 
 static int units(const Backend *backend, Arena *arena, const Module *module,
                  const CodegenOptions *options, Unit unit[MAX_UNITS]) {
-  const char *cpu = options->cpu ? options->cpu : backend->arch->cpus[0];
+  const char *cpu = cpu_name(backend, options);
   const CpuLibrary *library = cpu_library(backend->target);
   int n = 0;
   if (strcmp(cpu, "x86-64-v3") == 0) {

@@ -3,8 +3,9 @@
 
 Programs for AArch64 train 20 steps of cifar_resnet8 to the losses of x86-64 within 1e-5 in fp32 and 1e-2 in bf16 and fp16; where the
 x86-64 program does not multiply in bf16, to the very checkpoint. That program goes on from the other's checkpoint. A static one, which
-runs without a library of that CPU, reads photographs. The same compile gives the same bytes, beside objects of x86-64 in one cache too.
-What cannot be is refused. Skipped (77) without the runtime for AArch64 or qemu-aarch64 (README.md, Dependencies).
+runs without a library of that CPU, reads photographs. The same compile gives the same bytes, beside objects of x86-64 in one cache too,
+and what clang compiles the same values. What cannot be is refused. Skipped (77) without the runtime for AArch64 or qemu-aarch64
+(README.md, Dependencies).
 """
 import json
 import os
@@ -63,6 +64,17 @@ def train():
     return good & check("x86-64 goes on from it", content("fp32_there" + last) == content("fp32_here" + last))
 
 
+def clang():
+    """Another compiler rounds alike: a step has the same values, down to the last bit."""
+    if not shutil.which("clang"):
+        print("no clang here: programs are those of gcc alone")
+        return True
+    other = build("clang", TARGET, "--dtype=fp16", "--cc=clang --target=aarch64-linux-gnu")
+    for name, program in ("fp16.step", "./fp16"), ("clang.step", other):
+        run(*QEMU, program, "--use-synthetic-data", "--threads=1", "--dump-step=" + name, "--dump-values", "--quiet")
+    return check("clang's program computes the same", content("fp16.step") == content("clang.step"))
+
+
 def static():
     run(ZOO, "cifar_resnet8", "--classes=3", "-o", "photos.pb")
     run(MAKE_FOLDER, "folder")
@@ -83,8 +95,8 @@ def compiled():
     needed = run("readelf", "-hd", "a")
     good &= check("needs libc and libm alone", "AArch64" in needed and not any(
         library in needed for library in ("libz", "protobuf", "jpeg", "png")), needed)
-    about = run(*QEMU, "./a", "--about")
-    good &= check("--about names the target", "cpu:aarch64" in about, about)
+    about = json.loads(run(*QEMU, "./a", "--about=json"))["parts"][0]
+    good &= check("--about names the CPU", about["target"] == "cpu:aarch64" and about["cpu"] == "armv8-a", about)
     build("o.o", TARGET, "--emit=obj")
     good &= check("--emit=obj", "AArch64" in run("readelf", "-h", "o.o"))
     build("o.c", TARGET, "--emit=c")
@@ -120,4 +132,4 @@ if not os.path.exists(RESOURCE + "/aarch64/libamprt.a") or not shutil.which(QEMU
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     run(ZOO, "cifar_resnet8", "-o", "model.pb")
-    sys.exit(0 if compiled() & refused() & static() & train() else 1)
+    sys.exit(0 if compiled() & refused() & static() & train() & clang() else 1)

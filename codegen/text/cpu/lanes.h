@@ -78,7 +78,7 @@ AMP_INLINE AmpV amp_v_fma(AmpV a, AmpV b, AmpV c) {
   return __builtin_ia32_vfmaddps512_mask(a, b, c, (unsigned short)-1, 4);
 #elif defined __FMA__ && defined __AVX__
   return __builtin_ia32_vfmaddps256(a, b, c);
-#elif defined __FP_FAST_FMAF
+#elif defined __FP_FAST_FMAF || defined __aarch64__
   for (int i = 0; i < AMP_WIDE; i++)
     c[i] = __builtin_fmaf(a[i], b[i], c[i]);
   return c;

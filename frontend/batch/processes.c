@@ -1,4 +1,5 @@
 #include "frontend/batch/batch.h"
+#include "frontend/batch/jobserver.h"
 #include "ir/base/exit.h"
 #include "ir/base/text.h"
 
@@ -157,6 +158,8 @@ typedef struct Making {
   int signals;     /* a signalfd, from which all that concerns us is read */
   int next, n_running;
   int stopped_by; /* a signal; 0: none yet */
+  Jobserver jobserver;
+  bool needs_token; /* a program could be started if the jobserver had a token */
 } Making;
 
 /* Blocks the signals that the loop reads one by one, so that none interrupts it. What the caller
@@ -177,6 +180,22 @@ static bool watch_signals(Making *making) {
   if (making->signals < 0)
     text_say("ampcc: cannot wait for signals: %s\n", strerror(errno));
   return making->signals >= 0;
+}
+
+/* The first process needs no token: this command itself has one, and waits meanwhile. */
+static bool may_start(Making *making) {
+  making->needs_token = false;
+  if (making->next >= making->batch->n || making->n_running >= making->batch->jobs ||
+      making->stopped_by)
+    return false;
+  if (!making->jobserver.present || making->jobserver.n >= making->n_running)
+    return true;
+  making->needs_token = !jobserver_take(making->batch->arena, &making->jobserver);
+  return !making->needs_token;
+}
+
+static void give_tokens(Making *making) {
+  jobserver_give(&making->jobserver, making->n_running > 1 ? making->n_running - 1 : 0);
 }
 
 static void start_next(Making *making) {
@@ -222,8 +241,9 @@ static void reap(Making *making) {
 /* Waits until something has happened, or until the progress is to be drawn again. */
 static void wait_for_something(Making *making) {
   enum { REDRAW = 500 }; /* milliseconds */
-  struct pollfd events = {.fd = making->signals, .events = POLLIN};
-  poll(&events, 1, isatty(STDERR_FILENO) ? REDRAW : -1);
+  struct pollfd events[] = {{.fd = making->signals, .events = POLLIN},
+                            {.fd = making->jobserver.read, .events = POLLIN}};
+  poll(events, making->needs_token ? 2 : 1, isatty(STDERR_FILENO) ? REDRAW : -1);
   struct signalfd_siginfo info;
   while (read(making->signals, &info, sizeof info) == (ssize_t)sizeof info)
     if (info.ssi_signo != SIGCHLD)
@@ -235,14 +255,18 @@ int batch_make(Batch *batch) {
   Making making = {.batch = batch};
   if (!watch_signals(&making))
     return SIGTERM;
+  if (!jobserver_open(batch->arena, &making.jobserver))
+    batch->jobs = 1;
   while (making.n_running || (making.next < batch->n && !making.stopped_by)) {
-    while (making.next < batch->n && making.n_running < batch->jobs && !making.stopped_by)
+    while (may_start(&making))
       start_next(&making);
+    give_tokens(&making); /* of programs that are done, or needed no process */
     batch_print_progress(batch);
     if (making.n_running)
       wait_for_something(&making);
   }
   batch_print_clear(batch);
+  jobserver_close(&making.jobserver);
   close(making.signals);
   sigprocmask(SIG_SETMASK, &making.before, NULL);
   return making.stopped_by;

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Tests --batch under GNU make's jobserver, and -j: jobserver.py AMPCC AMPCC_ZOO
+
+The C compiler is a script that sleeps and fails, so that the processes of a batch last long enough to be counted."""
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from common import AMPCC, expect, failed, models
+
+N_PROGRAMS = 5
+
+
+def children(pid):
+    """How many processes of ampcc have this one as parent."""
+    n = 0
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            name, rest = open("/proc/%s/stat" % entry).read().split("(", 1)[1].rsplit(")", 1)
+            state, parent = rest.split()[:2]
+            n += int(parent) == pid and state != "Z" and name in ("ampcc", "exe")  # it runs /proc/self/exe
+        except OSError:
+            pass
+    return n
+
+
+def batch_of(pid):
+    """The process below `pid` that is the batch itself: make is above it."""
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            name, rest = open("/proc/%s/stat" % entry).read().split("(", 1)[1].rsplit(")", 1)
+            if int(rest.split()[1]) == pid and name == "ampcc":
+                return int(entry)
+        except OSError:
+            pass
+    return None
+
+
+COMMAND = ["--batch=list.txt", "--out-dir=out", "--target=cpu", "--cache-dir=", "--cc=./slowcc", "-q"]
+
+
+def most_at_once(what, want, *args, command=None, fds=(), flags=None, stop=False):
+    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    if flags:
+        env["MAKEFLAGS"] = flags
+    child = subprocess.Popen(command or [AMPCC, *COMMAND, *args], env=env, pass_fds=fds, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    pid, most = None if command else child.pid, 0
+    while child.poll() is None:
+        pid = pid or batch_of(child.pid)
+        most = max(most, children(pid) if pid else 0)
+        if stop and most == want:
+            child.send_signal(signal.SIGTERM)
+        time.sleep(0.01)
+    err = child.stderr.read().decode()
+    expect(what, most == want, most, want, err)
+    expect(what + ": all were tried", stop or err.count("slowcc") >= N_PROGRAMS, err)
+    return err
+
+
+def fifo(name, tokens):
+    os.mkfifo(name)
+    fd = os.open(name, os.O_RDWR | os.O_NONBLOCK)
+    os.write(fd, tokens)
+    return fd
+
+
+def drained(fd):
+    try:
+        return bytes(sorted(os.read(fd, 100)))
+    except BlockingIOError:
+        return b""
+
+
+def by_hand():
+    most_at_once("-j4", 4, "-j4")
+    for tokens, args, want in ((b"abc", ["-j9"], 4), (b"", ["-j9"], 1), (b"abcdef", ["-j2"], 2)):
+        fd = fifo("fifo%d" % len(tokens), tokens)
+        most_at_once("a FIFO with %d tokens" % len(tokens), want, *args, flags="k --jobserver-auth=fifo:%s/fifo%d" % (os.getcwd(), len(tokens)))
+        expect("all tokens are back, as they were", drained(fd) == tokens)
+        os.close(fd)
+    fd = fifo("stopped", b"xyz")
+    most_at_once("stopped", 4, "-j9", flags="--jobserver-auth=fifo:stopped", stop=True)
+    expect("tokens are back after a signal", drained(fd) == b"xyz")
+    os.close(fd)
+    for flag in ("auth", "fds"):
+        read, write = os.pipe()
+        os.write(write, b"+-")
+        most_at_once("a pipe", 3, "-j9", flags="s -j --jobserver-%s=%d,%d" % (flag, read, write), fds=(read, write))
+        expect("reading still blocks for make", not fcntl.fcntl(read, fcntl.F_GETFL) & os.O_NONBLOCK)
+        expect("both are back", drained(read) == b"+-")
+        os.close(read)
+        os.close(write)
+    err = most_at_once("a pipe that is closed", 1, "-j9", flags="--jobserver-auth=77,78")
+    expect("which it says", "the jobserver that MAKEFLAGS names (77,78) is not open" in err, err)
+    most_at_once("a jobserver that make has not passed on", 4, "-j4", flags="--jobserver-auth=-2,-2")
+
+
+def by_make():
+    """Under make itself, where there is one: the rule has one job of three, and two are left."""
+    if not shutil.which("make"):
+        return
+    with open("Makefile", "w") as file:
+        file.write("all:\n\t+@%s %s -j9\n" % (AMPCC, " ".join(COMMAND)))
+    most_at_once("make -j3", 3, command=["make", "-j3"])
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        models("mlp")
+        with open("list.txt", "w") as file:
+            file.write("".join("mlp.pb -o %d\n" % i for i in range(N_PROGRAMS)))
+        with open("slowcc", "w") as file:
+            file.write("#!/bin/sh\nsleep 0.2\nexit 1\n")
+        os.chmod("slowcc", 0o755)
+        by_hand()
+        by_make()
+        os.chdir("/")
+    print("%d failed" % len(failed))
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -5,18 +5,22 @@
 #include "ir/base/text.h"
 #include "models/zoo.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char usage[] =
     "usage: ampcc-zoo NAME [-o FILE] [options]\n"
+    "       ampcc-zoo --all --out-dir=FOLDER [options]\n"
     "       ampcc-zoo --list\n\n"
-    "Writes the model NAME for ampcc.\n\n"
+    "Writes the model NAME for ampcc, or every model as FOLDER/NAME.pb.\n\n"
     "  -o FILE            .pbtxt: protobuf's text form, else binary; `-` or nothing: standard "
     "output\n"
     "  --text             the text form whatever FILE is called\n"
     "  --classes=N        number of classes, instead of the family's own\n"
     "  --bn-momentum=X    momentum of the moving statistics, instead of the family's own\n"
+    "  --out-dir=FOLDER   where --all writes; it is made if it is not there\n"
     "  --list             every name, with what it is\n"
     "  -h, --help         this text\n";
 
@@ -91,8 +95,8 @@ static int write_model(Arena *arena, const Ampcc__ModelDef *model, const char *p
 /* ---- command line ---- */
 
 typedef struct Arguments {
-  const char *name, *output;
-  bool text, list, help;
+  const char *name, *output, *folder;
+  bool text, list, all, help;
   ZooOptions zoo; /* classes is 0 if the family's own number is wanted */
 } Arguments;
 
@@ -109,6 +113,10 @@ static bool parse_one(Arguments *args, int argc, char **argv, int *i) {
     return args->help = true;
   if (!strcmp(arg, "--list"))
     return args->list = true;
+  if (!strcmp(arg, "--all"))
+    return args->all = true;
+  if (!strncmp(arg, "--out-dir=", 10) && arg[10])
+    return args->folder = arg + 10, true;
   if (!strcmp(arg, "--text"))
     return args->text = true;
   if (!strcmp(arg, "-o") && *i + 1 < argc)
@@ -122,23 +130,73 @@ static bool parse_one(Arguments *args, int argc, char **argv, int *i) {
   return args->name = arg, true;
 }
 
-static int run(Arena *arena, const Arguments *args) {
+static int build(Arena *arena, const Arguments *args, const ZooFamily *family, int size,
+                 const char *name, const char *path) {
+  Builder *b = builder_new(arena, name);
+  ZooOptions options = args->zoo;
+  options.classes = options.classes ? options.classes : family->classes;
+  family->build(b, size, options);
+  Ampcc__Recipe *recipe = b->model->recipe;
+  recipe->dataset_is_case = AMPCC__RECIPE__DATASET_IS_DATASET;
+  recipe->dataset = (char *)(uintptr_t)family->dataset; /* packed, never freed */
+  size_t length = strlen(path);
+  bool text = args->text || (length > 6 && !strcmp(path + length - 6, ".pbtxt"));
+  return write_model(arena, b->model, path, text);
+}
+
+static int run_one(Arena *arena, const Arguments *args) {
   Search search = {.name = args->name};
   if (!visit_members(arena, match_member, &search)) {
     text_say("ampcc-zoo: no model `%s`; --list names them all\n", args->name);
     return EXIT_INPUT;
   }
-  Builder *b = builder_new(arena, args->name);
-  ZooOptions options = args->zoo;
-  options.classes = options.classes ? options.classes : search.family->classes;
-  search.family->build(b, search.size, options);
-  Ampcc__Recipe *recipe = b->model->recipe;
-  recipe->dataset_is_case = AMPCC__RECIPE__DATASET_IS_DATASET;
-  recipe->dataset = (char *)(uintptr_t)search.family->dataset; /* packed, never freed */
-  const char *path = args->output ? args->output : "-";
-  size_t length = strlen(path);
-  bool text = args->text || (length > 6 && !strcmp(path + length - 6, ".pbtxt"));
-  return write_model(arena, b->model, path, text);
+  return build(arena, args, search.family, search.size, args->name,
+               args->output ? args->output : "-");
+}
+
+typedef struct WritingAll {
+  const Arguments *args;
+  int status;
+} WritingAll;
+
+/* Writes one model of --all; stops at the first that cannot be written. */
+static bool write_member(const ZooFamily *family, int size, const char *name, void *data) {
+  WritingAll *all = data;
+  Arena *arena = arena_new();
+  const char *path =
+      arena_printf(arena, "%s/%s.%s", all->args->folder, name, all->args->text ? "pbtxt" : "pb");
+  all->status = build(arena, all->args, family, size, name, path);
+  arena_free(arena);
+  return all->status != 0;
+}
+
+static int run_all(Arena *arena, const Arguments *args) {
+  WritingAll all = {.args = args};
+  struct stat st;
+  if (mkdir(args->folder, 0777) != 0 && (stat(args->folder, &st) != 0 || !S_ISDIR(st.st_mode))) {
+    text_say("ampcc-zoo: cannot make the folder %s: %s\n", args->folder, strerror(errno));
+    return EXIT_ENVIRONMENT;
+  }
+  visit_members(arena, write_member, &all);
+  return all.status;
+}
+
+/* Do the arguments fit each other? False after a line on stderr. */
+static bool check(const Arguments *args) {
+  if (args->help || args->list)
+    return true;
+  const char *wrong = NULL;
+  if (args->all && !args->folder)
+    wrong = "--all needs --out-dir=FOLDER";
+  else if (args->all && (args->name || args->output))
+    wrong = "--all writes every model to --out-dir: leave out the name and -o";
+  else if (!args->all && args->folder)
+    wrong = "--out-dir is where --all writes; give -o FILE";
+  if (wrong)
+    text_say("ampcc-zoo: %s\n", wrong);
+  else if (!args->all && !args->name)
+    fputs(usage, stderr);
+  return !wrong && (args->all || args->name);
 }
 
 int main(int argc, char **argv) {
@@ -149,8 +207,8 @@ int main(int argc, char **argv) {
       text_say("ampcc-zoo: unexpected argument `%s`; see --help\n", argv[i]);
       return EXIT_USAGE;
     }
-  if (!args.help && !args.list && !args.name)
-    return fputs(usage, stderr), EXIT_USAGE;
+  if (!check(&args))
+    return EXIT_USAGE;
   Arena *arena = arena_new();
   int status = 0;
   if (args.help)
@@ -158,7 +216,7 @@ int main(int argc, char **argv) {
   else if (args.list)
     visit_members(arena, print_member, NULL);
   else
-    status = run(arena, &args);
+    status = (args.all ? run_all : run_one)(arena, &args);
   arena_free(arena);
   return output_finish(status);
 }

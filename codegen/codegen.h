@@ -27,6 +27,7 @@ typedef struct CodegenOptions {
   const char *cache;      /* folder of objects that were compiled before; or NULL */
   int64_t cache_bytes;    /* that the folder may take */
   bool verbose;           /* print the commands run */
+  bool dry_run;           /* print the commands to standard output instead */
   bool time_report;       /* add emit, cc and ld to the time report */
   bool object;            /* one object file instead of a program */
   bool is_static;         /* a program that needs no library where it runs */

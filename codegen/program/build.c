@@ -72,11 +72,20 @@ static bool close_file(FILE *out, const char *path) {
   return (fclose(out) == 0 || fail("write", path)) && good;
 }
 
+/* Names what is made of a part before its objects. */
+static void name_files(Build *b, PartBuild *p) {
+  const char *ident = p->part->backend->ident;
+  p->text = file_of(b, arena_printf(b->arena, "%s.c", ident));
+  if (!p->part->backend->compile_kernels)
+    return;
+  p->code = file_of(b, arena_printf(b->arena, "%s.cubin", ident));
+  p->image = file_of(b, arena_printf(b->arena, "%s_image.c", ident));
+}
+
 /* Writes the part's C text, and makes the text of its kernels if the target compiles them. */
 static bool write_text(Build *b, PartBuild *p) {
   const char *ident = p->part->backend->ident;
   bool apart = p->part->backend->compile_kernels != NULL;
-  p->text = file_of(b, arena_printf(b->arena, "%s.c", ident));
   FILE *out = fopen(p->text, "w");
   if (!out)
     return fail("write", p->text);
@@ -87,11 +96,7 @@ static bool write_text(Build *b, PartBuild *p) {
     fclose(kernels);
   if (!close_file(out, p->text))
     return false;
-  if (!apart)
-    return true;
-  p->code = file_of(b, arena_printf(b->arena, "%s.cubin", ident));
-  p->image = file_of(b, arena_printf(b->arena, "%s_image.c", ident));
-  if (!b->options->save_temps)
+  if (!apart || !b->options->save_temps)
     return true;
   const char *path = file_of(b, arena_printf(b->arena, "%s.cu", ident));
   FILE *kept = fopen(path, "w");
@@ -240,6 +245,21 @@ static void note_used(const Build *b, const Object *object, int n) {
   }
 }
 
+/* Prints commands as a shell reads them. */
+static bool print_commands(const Command *command, int n) {
+  for (int i = 0; i < n; i++)
+    for (const char *const *arg = command[i].argv; *arg; arg++) {
+      bool plain =
+          **arg && !(*arg)[strspn(*arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789-_=+./,:@%")];
+      fputs(plain ? "" : "'", stdout);
+      for (const char *c = *arg; *c; c++)
+        fputs(*c == '\'' ? "'\\''" : (const char[]){*c, '\0'}, stdout);
+      printf("%s%s", plain ? "" : "'", arg[1] ? " " : "\n");
+    }
+  return true;
+}
+
 /* Compiles everything at once that the cache does not have. What takes longest, the kernels, is
  * started first; they have entries of their own in the cache. */
 static bool compile(Build *b) {
@@ -250,7 +270,7 @@ static bool compile(Build *b) {
   const char *cache = b->options->cache, *paths[] = {b->folder, b->resource, b->here, NULL};
   int n = 0, n_objects = 0;
   for (int i = 0; i < b->n_parts; i++)
-    if (b->part[i].kernels) {
+    if (b->part[i].image) {
       owner[n] = &b->part[i];
       command[n++] = image_command(b, &b->part[i]);
     }
@@ -261,6 +281,8 @@ static bool compile(Build *b) {
       object[n_objects++] = object_probe(b, &command[n], b->part[i].unit[u].name);
       n++;
     }
+  if (b->options->dry_run)
+    return print_commands(command, n);
   if (cache)
     objects_find(b->arena, cache, object, n_objects, paths, b->options->verbose);
   note_used(b, object, n_objects);
@@ -329,6 +351,8 @@ static bool link_program(Build *b) {
     args(&list, "-lm", "-lpthread");
   }
   Command command = {.argv = list.arg, .makes = b->program, .log = scratch_file(b, "link.log")};
+  if (b->options->dry_run)
+    return print_commands(&command, 1);
   bool good = commands_run(&command, 1, "linking the program", b->options->verbose);
   if (good && b->options->used)
     used_add_trace(b->options->used, command.log, b->folder);
@@ -353,6 +377,19 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Prints what would run. The temporary folder, which there is not, is named without its number. */
+static bool dry_run(Build *b) {
+  const char *tmp = getenv("TMPDIR");
+  b->folder = arena_printf(b->arena, "%s/ampcc-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+  b->program = b->options->output;
+  for (int i = 0; i < b->n_parts; i++)
+    name_files(b, &b->part[i]);
+  bool good = compile(b) && link_program(b);
+  b->folder = NULL;
+  b->n_made = 0;
+  return good;
+}
+
 static bool build(Build *b, const ProgramPart *part) {
   b->arch = part->backend->arch;
   b->resource = resource_find(b->arena, b->options->resource);
@@ -370,6 +407,8 @@ static bool build(Build *b, const ProgramPart *part) {
   }
   b->here = getcwd(arena_alloc(b->arena, PATH_BYTES), PATH_BYTES);
   b->here = b->here ? b->here : "";
+  if (b->options->dry_run)
+    return dry_run(b);
   b->folder = scratch_folder(b->arena, "ampcc");
   if (!b->folder || !output_open(b->arena, b->options->output, &b->output))
     return false;
@@ -379,9 +418,11 @@ static bool build(Build *b, const ProgramPart *part) {
     b->program = scratch_file(b, "program");
 
   double start = now(), time[3];
-  for (int i = 0; i < b->n_parts; i++)
+  for (int i = 0; i < b->n_parts; i++) {
+    name_files(b, &b->part[i]);
     if (!write_text(b, &b->part[i]))
       return false;
+  }
   time[0] = now() - start;
   if (!compile(b))
     return false;

@@ -1,4 +1,5 @@
 #include "codegen/program/build.h"
+#include "ir/base/reads.h"
 #include "ir/base/text.h"
 
 #include <stdio.h>
@@ -16,6 +17,12 @@ static const char *missing_in(Arena *arena, const char *folder) {
   return NULL;
 }
 
+static const char *note(Arena *arena, const char *folder) {
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    reads_add(arena_printf(arena, "%s/%s", folder, needed[i]));
+  return folder;
+}
+
 /* The folder of the running ampcc's executable, or "". */
 static const char *own_folder(Arena *arena) {
   char exe[4096];
@@ -29,11 +36,11 @@ const char *resource_folder(Arena *arena, const char *wanted) {
   static const char *const beside[] = {"../codegen", "../" AMPCC_LIBDIR "/ampcc", "../lib/ampcc"};
   const char *own = own_folder(arena);
   if (wanted)
-    return missing_in(arena, wanted) ? NULL : wanted;
+    return missing_in(arena, wanted) ? NULL : note(arena, wanted);
   for (size_t i = 0; *own && i < sizeof beside / sizeof *beside; i++) {
     const char *folder = arena_printf(arena, "%s/%s", own, beside[i]);
     if (!missing_in(arena, folder))
-      return folder;
+      return note(arena, folder);
   }
   return NULL;
 }
@@ -52,8 +59,11 @@ const char *resource_find(Arena *arena, const char *wanted) {
 
 const char *resource_libraries(Arena *arena, const char *resource, const char *folder) {
   const char *path = folder ? arena_printf(arena, "%s/%s", resource, folder) : resource;
-  if (access(arena_printf(arena, "%s/libamprt.a", path), R_OK) == 0)
+  const char *library = arena_printf(arena, "%s/libamprt.a", path);
+  if (access(library, R_OK) == 0) {
+    reads_add(library);
     return path;
+  }
   text_say(
       "ampcc: %s: there is no libamprt.a: this ampcc was built without a compiler or libraries "
       "for %s CPUs (README.md, Dependencies)\n",

@@ -192,7 +192,10 @@ static const OptionId never[] = {OPT_help,
                                  OPT_save_temps,
                                  OPT_certify,
                                  OPT_diagnostics_format,
-                                 OPT_diagnostics_file};
+                                 OPT_diagnostics_file,
+                                 OPT_MF,
+                                 OPT_MT,
+                                 OPT_dry_run};
 
 static bool check_options(const char *where, const char *const *text, bool in_line) {
   for (size_t i = 0; i < sizeof never / sizeof *never; i++)

@@ -2,6 +2,7 @@
 #include "frontend/batch/batch.h"
 #include "frontend/batch/figures.h"
 #include "frontend/driver/certify_run.h"
+#include "frontend/driver/depfile.h"
 #include "frontend/driver/parts.h"
 #include "frontend/driver/precision_file.h"
 #include "frontend/driver/reproducer.h"
@@ -9,6 +10,7 @@
 #include "frontend/explain/explain.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
+#include "ir/base/reads.h"
 #include "ir/base/text.h"
 #include "passes/memory/memory_report.h"
 #include "passes/memory/traffic_report.h"
@@ -128,6 +130,23 @@ static int emit_text(Arena *arena, const PartList *parts, const Options *options
   return !status && output_close(&out) ? 0 : EXIT_ENVIRONMENT;
 }
 
+/* --dry-run: everything has been checked and planned. */
+static int dry_run(Arena *arena, const PartList *parts, const Options *options) {
+  CodegenOptions codegen = parts_codegen(parts, options);
+  codegen.dry_run = true;
+  bool builds = options->emit == EMIT_EXE || options->emit == EMIT_OBJ;
+  int status = builds ? build_program(parts->part, parts->n, &codegen) : 0;
+  const char *const *reads = reads_list();
+  for (int i = 0; reads[i] && !status; i++)
+    printf("reads %s\n", reads[i]);
+  const char *writes[] = {options->text[OPT_certify], options->text[OPT_figures], options->output,
+                          depfile_path(arena, options), options->text[OPT_diagnostics_file]};
+  for (size_t i = 0; i < sizeof writes / sizeof *writes && !status; i++)
+    if (writes[i] && *writes[i] && strcmp(writes[i], "-") != 0)
+      printf("writes %s\n", writes[i]);
+  return status;
+}
+
 static int emit(Arena *arena, const PartList *parts, const Options *options, Diag *diag,
                 Whole *whole) {
   const Module *module = parts->part[0].module;
@@ -146,6 +165,8 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
   if (!print_reports(module, options, diag) || diag->n_errors)
     return EXIT_INPUT;
   print_plans(parts, options);
+  if (options->text[OPT_dry_run])
+    return dry_run(arena, parts, options);
   int status = options->text[OPT_certify]
                    ? certify_run(arena, options, module->recipe->batch_size, diag)
                    : 0;
@@ -161,6 +182,8 @@ static int emit(Arena *arena, const PartList *parts, const Options *options, Dia
       options->emit == EMIT_EXE || options->emit == EMIT_OBJ || options->emit == EMIT_CUBIN;
   if (status == 0 && options->text[OPT_figures])
     status = figures_write(arena, parts, options);
+  if (status == 0 && !depfile_write(arena, options))
+    status = EXIT_ENVIRONMENT;
   if (status == 0 && machine_code && !options->silent)
     say_done(parts, options);
   if (status == 0 && whole->wanted)
@@ -202,8 +225,11 @@ static int compile(Arena *arena, Options *options) {
     return diagnostics_finish(arena, &diagnostics, &diag, module ? 0 : EXIT_INPUT);
   }
   Whole whole;
-  if (!status && whole_find(arena, options, parts, &whole, &status))
+  if (!status && whole_find(arena, options, parts, &whole, &status)) {
+    if (!status && !depfile_write(arena, options))
+      status = EXIT_ENVIRONMENT;
     return diagnostics_finish(arena, &diagnostics, &diag, status);
+  }
   if (!status)
     status = parts_compile(arena, options, parts, &diag);
   if (!status && options->text[OPT_time_report]) {

@@ -1,9 +1,11 @@
 #include "frontend/driver/option_table.h"
 
+#include "frontend/driver/response.h"
 #include "ir/base/nearest.h"
 #include "ir/base/text.h"
 #include "ir/recipe/opt.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* ---- help ---- */
@@ -12,8 +14,11 @@ enum { HELP_COLUMN = 30 };
 
 static void help_line(FILE *out, char letter, const char *flag, const char *argument,
                       const char *help) {
-  int n = letter ? fprintf(out, "  -%c, --%s", letter, flag) : fprintf(out, "  --%s", flag);
-  if (argument && *argument == '[')
+  const char *dashes = isupper(*flag) ? "-" : "--";
+  int n = letter ? fprintf(out, "  -%c, --%s", letter, flag) : fprintf(out, "  %s%s", dashes, flag);
+  if (argument && isupper(*flag))
+    n += fprintf(out, " %s", argument);
+  else if (argument && *argument == '[')
     n += fprintf(out, "[=%s", argument + 1);
   else if (argument)
     n += fprintf(out, "=%s", argument);
@@ -216,8 +221,11 @@ static bool parse_long(Args *args, const char *arg) {
   return parse_override(args, field, value);
 }
 
-/* -o FILE, -oFILE, -v */
+/* -o FILE, -oFILE, -v; -MF FILE */
 static bool parse_short(Args *args, const char *arg) {
+  for (int i = 0; i < args->table->n_options; i++)
+    if (isupper(arg[1]) && !strcmp(args->table->option[i].flag, arg + 1))
+      return parse_option(args, i, NULL);
   for (int i = 0; i < args->table->n_options; i++) {
     const OptionInfo *info = &args->table->option[i];
     if (info->letter == arg[1] && (!arg[2] || info->argument))
@@ -244,8 +252,10 @@ bool command_line_parse(Arena *arena, const OptionTable *table, int argc, char *
                .out = out,
                .recipe = recipe_new(arena)};
   bool only_models = false;
-  for (args.at = 1; args.at < argc; args.at++) {
-    const char *arg = argv[args.at];
+  if (!response_expand(arena, table->program, &args.argc, &args.argv))
+    return false;
+  for (args.at = 1; args.at < args.argc; args.at++) {
+    const char *arg = args.argv[args.at];
     bool ok;
     if (!only_models && !strcmp(arg, "--"))
       ok = only_models = true;

@@ -2,7 +2,8 @@
  *
  *   OPTION(id, flag, letter, argument, group, help)
  *
- *   flag      spelled with dashes; underscores on the command line are read as dashes
+ *   flag      spelled with dashes; underscores on the command line are read as dashes. One in
+ *             capitals has one dash, as in gcc: -MF FILE
  *   letter    the short form; 0 if there is none
  *   argument  what --help calls the value; NULL for a switch; "[X]" if the value may be left out
  *   group     the heading in --help under which the option stands */
@@ -48,7 +49,8 @@ typedef struct CommandLine {
   WarnSet warn;
 } CommandLine;
 
-/* Fills *out, whose `text` has room for every option. False after one line on stderr. */
+/* Arguments @FILE stand for the words in a file (response.h). Fills *out, whose `text` has room for
+ * every option. False after one line on stderr. */
 bool command_line_parse(Arena *arena, const OptionTable *table, int argc, char **argv,
                         CommandLine *out);
 /* Prints the part of --help that the table holds: options by group, warnings, the recipe. */

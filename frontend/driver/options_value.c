@@ -2,6 +2,7 @@
 #include "codegen/codegen.h"
 #include "codegen/program/cache.h"
 #include "frontend/driver/coupling.h"
+#include "frontend/driver/depfile.h"
 #include "frontend/driver/options.h"
 #include "frontend/driver/tf_version.h"
 #include "ir/base/nearest.h"
@@ -103,7 +104,7 @@ bool options_cache(Arena *arena, Options *options) {
   int mode = READWRITE;
   if (!read_choice(options, OPT_cache_mode, &mode))
     return false;
-  if (mode == READ)
+  if (mode == READ || options->text[OPT_dry_run])
     cache_only_read();
   options->cache = mode == OFF ? NULL : cache_folder(arena, options->text[OPT_cache_dir]);
   options->cache_bytes = (int64_t)5 << 30;
@@ -304,6 +305,8 @@ static bool read_diagnostics(Options *options) {
   if (!diagnostics_read(&option_table, options->text, OPT_diagnostics_format, OPT_diagnostics_file,
                         OPT_color, settings))
     return false;
+  if (options->text[OPT_dry_run])
+    settings->path = NULL;
   options->silent =
       options->text[OPT_quiet] != NULL || (settings->form != FORM_TEXT && !settings->path);
   return true;
@@ -320,9 +323,9 @@ bool options_interpret(Arena *arena, Options *options) {
          read_bytes(options, OPT_max_memory, &options->compile.max_memory) &&
          read_bytes(options, OPT_bucket, &options->compile.bucket_bytes) &&
          options_cache(arena, options) && read_levels(options) && read_distributed(options) &&
-         read_cpu_library(options) && read_output(options) && read_targets(arena, options) &&
-         read_cpu(arena, options) && read_certify(options) && check_targets(options) &&
-         check_passes(options, OPT_passes) && check_passes(options, OPT_skip) &&
-         check_passes(options, OPT_print_before) && check_passes(options, OPT_print_after) &&
-         read_compat(options);
+         read_cpu_library(options) && read_output(options) && depfile_check(options) &&
+         read_targets(arena, options) && read_cpu(arena, options) && read_certify(options) &&
+         check_targets(options) && check_passes(options, OPT_passes) &&
+         check_passes(options, OPT_skip) && check_passes(options, OPT_print_before) &&
+         check_passes(options, OPT_print_after) && read_compat(options);
 }

@@ -5,6 +5,7 @@
 #include "ir/base/exit.h"
 #include "ir/base/list.h"
 #include "ir/base/output.h"
+#include "ir/base/reads.h"
 #include "ir/base/text.h"
 
 #include <stdlib.h>
@@ -25,7 +26,11 @@ static const OptionId no_matter[] = {OPT_output,
                                      OPT_warn,
                                      OPT_color,
                                      OPT_diagnostics_format,
-                                     OPT_diagnostics_file};
+                                     OPT_diagnostics_file,
+                                     OPT_MD,
+                                     OPT_MF,
+                                     OPT_MT,
+                                     OPT_MP};
 /* Options that name files, or lists of files, whose contents count. */
 static const OptionId names_files[] = {OPT_precision_file, OPT_tuning_db};
 
@@ -93,6 +98,7 @@ static bool key_file(Arena *arena, Whole *whole, const char *path) {
   char *bytes;
   size_t size;
   used_add(&whole->named, path);
+  reads_add(path);
   if (!bytes_read(arena, path, &bytes, &size))
     return false;
   cache_key_add(&whole->key, bytes, size);
@@ -130,6 +136,8 @@ static bool find_key(Arena *arena, const Options *options, const PartList *parts
   const char *slash = strrchr(options->model, '/');
   if (!cc || !resource)
     return false;
+  if (options->targets.arch->folder)
+    reads_add(arena_printf(arena, "%s/%s/libamprt.a", resource, options->targets.arch->folder));
   whole->key = cache_key_begin("file list");
   key_options(&whole->key, options);
   for (int i = 0; i < parts->n; i++)

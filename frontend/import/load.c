@@ -3,6 +3,7 @@
 #include "frontend/import/foreign.h"
 #include "frontend/import/pbtext.h"
 #include "frontend/model.pb-c.h"
+#include "ir/base/reads.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static bool read_all(Arena *arena, const char *path, FILE *in, int most, Bytes *
 }
 
 static FILE *file_open(const char *path, Diag *diag) {
+  reads_add(path);
   FILE *in = fopen(path, "rb");
   if (!in)
     diag_error(diag, (SrcLoc){.file = path}, DIAG_FILE, "cannot be opened: %s", strerror(errno));

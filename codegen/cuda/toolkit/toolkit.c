@@ -2,6 +2,7 @@
 
 #include "codegen/cudnn/api.h"
 #include "codegen/cudnn/conv_graph.h"
+#include "ir/base/reads.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -55,6 +56,8 @@ Toolkit *toolkit_find(Arena *arena, const char *folder, char error[TOOLKIT_ERROR
       Toolkit *toolkit = arena_new_of(arena, Toolkit);
       toolkit->arena = arena;
       toolkit->folder = try[i];
+      for (int k = 0; needed[k]; k++)
+        reads_add(find_library(arena, try[i], needed[k]));
       return toolkit;
     }
   snprintf(error, TOOLKIT_ERROR,

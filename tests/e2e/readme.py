@@ -31,7 +31,7 @@ def sessions(text):
 
 def main():
     build, *readmes = map(os.path.abspath, sys.argv[1:])
-    tools = ["frontend", "frontend/tf", "models", "runtime/pack"]
+    tools = ["frontend", "frontend/tf", "frontend/diff", "models", "runtime/pack"]
     path = os.pathsep.join([os.path.join(build, tool) for tool in tools] + [os.environ["PATH"]])
     tiny = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tiny.pbtxt")
     failed = count = 0

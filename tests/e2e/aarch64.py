@@ -2,10 +2,10 @@
 """Tests --target=cpu:aarch64 by qemu-user: aarch64.py AMPCC AMPCC_ZOO MAKE_FOLDER
 
 Programs for AArch64 train 20 steps of cifar_resnet8 to the losses of x86-64 within 1e-5 in fp32 and 1e-2 in bf16 and fp16; where the
-x86-64 program does not multiply in bf16, to the very checkpoint. That program goes on from the other's checkpoint. A static one, which
-runs without a library of that CPU, reads photographs. The same compile gives the same bytes, beside objects of x86-64 in one cache too,
-and what clang compiles the same values. What cannot be is refused. Skipped (77) without the runtime for AArch64 or qemu-aarch64
-(README.md, Dependencies).
+x86-64 program does not multiply in bf16, to the very checkpoint. That program goes on from the other's checkpoint, and both train
+together as two processes. A static one, which runs without a library of that CPU, reads photographs. The same compile gives the same
+bytes, beside objects of x86-64 in one cache too, and what clang compiles the same values. What cannot be is refused. Skipped (77)
+without the runtime for AArch64 or qemu-aarch64 (README.md, Dependencies).
 """
 import json
 import os
@@ -33,9 +33,9 @@ def losses(folder):
         return [r["loss"] for r in map(json.loads, log) if r["event"] == "train"]
 
 
-def begin(*program, folder, steps=STEPS):
+def begin(*program, folder, steps=STEPS, env=None):
     return subprocess.Popen([*program, "--use-synthetic-data", "--max-train-steps=%d" % steps, "--model-dir=" + folder, *TRAIN],
-                            stdout=subprocess.DEVNULL)
+                            stdout=subprocess.DEVNULL, env=env)
 
 
 def train():
@@ -62,6 +62,19 @@ def train():
         begin("./fp32_x86", "--resume", folder=folder, steps=STEPS + 5).wait()
     last = "/ckpt-%d.safetensors" % (STEPS + 5)
     return good & check("x86-64 goes on from it", content("fp32_there" + last) == content("fp32_here" + last))
+
+
+def together():
+    """Two processes that meet by torchrun's variables; one on each kind of CPU sum to the same as both on x86-64."""
+    world = dict(os.environ, WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT=str(20000 + os.getpid() % 10000))
+    last, good = [], True
+    for folder, there in ("mixed", [*QEMU, "./fp32"]), ("alone", ["./fp32_x86"]):
+        ranks = [begin(*program, folder=folder, steps=2, env=dict(world, RANK=str(rank), LOCAL_RANK=str(rank)))
+                 for rank, program in enumerate((["./fp32_x86"], there))]
+        status = [rank.wait() for rank in ranks]
+        good &= check("two processes: " + folder, status == [0, 0], status)
+        last.append(content(folder + "/ckpt-2.safetensors") if good else folder)
+    return good & check("x86-64 and AArch64 train together", last[0] == last[1])
 
 
 def clang():
@@ -132,4 +145,4 @@ if not os.path.exists(RESOURCE + "/aarch64/libamprt.a") or not shutil.which(QEMU
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     run(ZOO, "cifar_resnet8", "-o", "model.pb")
-    sys.exit(0 if compiled() & refused() & static() & train() & clang() else 1)
+    sys.exit(0 if compiled() & refused() & static() & train() & together() & clang() else 1)

@@ -74,13 +74,14 @@ BatchCount batch_count(const Batch *batch) {
 }
 
 static void print_regressions(const Batch *batch) {
-  for (int i = 0; i < batch->n; i++)
-    for (int k = 0; k < batch->program[i].n_regressions; k++)
-      text_say("ampcc: %s: %s\n", batch->program[i].name, batch->program[i].regression[k]);
   if (batch->baseline && !batch->options->text[OPT_quiet])
     printf("%d of %d programs compared with %s at a tolerance of %g %%: %d regressed\n",
            batch->n_compared, batch->n, batch->options->text[OPT_baseline], batch->tolerance,
            batch_count(batch).regressed);
+  fflush(stdout);
+  for (int i = 0; i < batch->n; i++)
+    for (int k = 0; k < batch->program[i].n_regressions; k++)
+      text_say("ampcc: %s: %s\n", batch->program[i].name, batch->program[i].regression[k]);
 }
 
 void batch_print_table(const Batch *batch) {
@@ -106,7 +107,6 @@ void batch_print_table(const Batch *batch) {
            count.result[BATCH_UNCHANGED], count.result[BATCH_FAILED]);
   }
   print_regressions(batch);
-  fflush(stdout);
   for (int i = 0; i < batch->n; i++)
     if (batch->program[i].result == BATCH_FAILED)
       text_say("ampcc: %s: %s; all that it said is in %s\n", batch->program[i].name,

@@ -113,7 +113,8 @@ def damaged(compiler, folder, key, tuned_text):
         expect(status == wanted and says in errors and bool(says) == bool(errors), f"case {i}: status {status}", errors)
     (folder / "x.json").write_text(json.dumps(version))
     _, text, errors = compiler.plans("--tuning-db=x.json,a.json", "--require-tuned")
-    expect(not errors and text == tuned_text, "two files", errors)
+    text, alone = (re.sub(r"manifest_size = \d+|.*inputs.*\n", "", t) for t in (text, tuned_text))  # but for the names of the files
+    expect(not errors and text == alone, "two files", errors)
     expect(compiler.run("--emit=ir", "--require-tuned")[2].count("E408") == 8, "--require-tuned alone")
     expect(compiler.run("--emit=ir", "--tuning-db=no.json")[0] == 1, "no such file")
     status, _, errors = compiler.run("--emit=ir", "--target=cpu", "--tuning-db=a.json", "--print-traffic")

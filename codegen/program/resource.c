@@ -58,15 +58,20 @@ const char *resource_find(Arena *arena, const char *wanted) {
 }
 
 const char *resource_libraries(Arena *arena, const char *resource, const char *folder) {
-  const char *path = folder ? arena_printf(arena, "%s/%s", resource, folder) : resource;
-  const char *library = arena_printf(arena, "%s/libamprt.a", path);
-  if (access(library, R_OK) == 0) {
+  static const char *const apart[] = {"libamprt.a", "libamprt_static.a", "libprotobuf-c.a",
+                                      "libz.a",     "libjpeg.a",         "libpng16.a"};
+  if (!folder)
+    return resource;
+  const char *path = arena_printf(arena, "%s/%s", resource, folder);
+  for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) {
+    const char *library = arena_printf(arena, "%s/%s", path, apart[i]);
+    if (access(library, R_OK) != 0) {
+      text_say("ampcc: %s: there is no %s: this ampcc was built without a compiler or libraries "
+               "for %s CPUs (README.md, Dependencies)\n",
+               path, apart[i], folder);
+      return NULL;
+    }
     reads_add(library);
-    return path;
   }
-  text_say(
-      "ampcc: %s: there is no libamprt.a: this ampcc was built without a compiler or libraries "
-      "for %s CPUs (README.md, Dependencies)\n",
-      path, folder);
-  return NULL;
+  return path;
 }

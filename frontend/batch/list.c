@@ -193,6 +193,7 @@ static const OptionId never[] = {OPT_help,
                                  OPT_certify,
                                  OPT_diagnostics_format,
                                  OPT_diagnostics_file,
+                                 OPT_MD,
                                  OPT_MF,
                                  OPT_MT,
                                  OPT_dry_run};

@@ -85,6 +85,7 @@ def refused():
                         ("mlp.pb 'x", "a quote is not closed"),
                         ("mlp.pb --help", "not with --batch: option `help`"),
                         ("mlp.pb --jobs=2", "not in a list: option `jobs`"),
+                        ("mlp.pb -MD", "not with --batch: option `MD`"),
                         ("mlp.pb --emit=ir", "--batch makes programs and objects, not --emit= `ir`"),
                         ("# nothing\n", "there is no model in `list.txt`")):
         write("list.txt", lines)

@@ -25,7 +25,8 @@ def matches(want, got):
 def sessions(text):
     for block in re.findall(r"```console\n(.*?)```", text, re.S):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, output = part.partition("\n")
+            # a command goes on behind a backslash at the end of its line
+            command, output = re.match(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", part, re.S).groups()
             yield command, output.splitlines()
 
 

@@ -157,10 +157,10 @@ def failures(folder):
 def temps(folder):
     """--save-temps keeps the generated text and the objects; -v prints the commands. Only own kernels
     in bf16 are compiled for CPUs that multiply it."""
-    err = program(model(folder), folder / "train", "-v", f"--save-temps={folder}/kept", "--cache-dir=").stderr
+    err = program(model(folder), folder / "train", "-v", f"--save-temps={folder}/kept", f"--cache-dir={folder}/cache").stderr
     assert "-march=x86-64-v4" in err and "-march=x86-64-v3" in err, err
     for dtype in "fp32", "bf16":
-        err = program(model(folder), folder / "own", "-v", "--cpu-library=own", f"--dtype={dtype}", "--cache-dir=").stderr
+        err = program(model(folder), folder / "own", "-v", "--cpu-library=own", f"--dtype={dtype}", f"--cache-dir={folder}/cache").stderr
         assert ("-mavx512bf16" in err) == (dtype == "bf16"), err
     for name in "cpu.c", "amp_v3.o", "amp_v3_kernels.o", "amp_v4.o", "amp_v4_kernels.o", "cpu.o":
         assert (folder / f"kept.{name}").exists(), name

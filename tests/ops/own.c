@@ -16,7 +16,7 @@ static const struct {
             {DT_F16, WINOGRAD_ALWAYS},
             {DT_BF16, WINOGRAD_ALWAYS}};
 #ifdef __SANITIZE_ADDRESS__ /* slow */
-static const int threads[] = {1, 3};
+static const int threads[] = {3};
 #else
 static const int threads[] = {1, 2, 3, 5};
 #endif

@@ -265,6 +265,7 @@ int batch_make(Batch *batch) {
     if (making.n_running)
       wait_for_something(&making);
   }
+  give_tokens(&making); /* the last processes may have ended at the same time */
   batch_print_clear(batch);
   jobserver_close(&making.jobserver);
   close(making.signals);

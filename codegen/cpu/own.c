@@ -65,7 +65,7 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
             "  .copy_x = $COPYX, .copy_dy = $COPYDY, .slots = $SLOTS,\n"
             "  .sums = $SUMS, .sums_bytes = $SUMBYTES, .lane = $LANE, .lane_bytes = $BYTES,\n"
             "  .x_at = $XAT, .dy_at = $DYAT, .sums_at = $SUMSAT,\n"
-            "  .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
+            "  .winograd = $WINOGRAD, .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
             "  .wino_blocks = $WBLOCKS, .wino_slots = $WSLOTS,\n"
             "};\n",
             holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
@@ -80,8 +80,9 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
                   {"SUMBYTES", .number = a->sums_bytes}, {"LANE", .number = base + a->lane},
                   {"BYTES", .number = a->lane_bytes}, {"XAT", .number = a->x_at},
                   {"DYAT", .number = a->dy_at}, {"SUMSAT", .number = a->sums_at},
-                  {"WIMAGES", .number = a->wino_images}, {"WROWS", .number = a->wino_rows},
-                  {"WBLOCKS", .number = a->wino_blocks}, {"WSLOTS", .number = a->wino_slots}));
+                  {"WINOGRAD", .number = a->winograd}, {"WIMAGES", .number = a->wino_images},
+                  {"WROWS", .number = a->wino_rows}, {"WBLOCKS", .number = a->wino_blocks},
+                  {"WSLOTS", .number = a->wino_slots}));
 }
 
 /* A loop behind the convolution whose args are named `conv`: a function of its own, with its own

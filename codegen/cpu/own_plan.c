@@ -274,14 +274,17 @@ static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
 }
 
 /* CPUs that multiply bf16 compute directly; on others bf16 is widened to f32, for which Winograd's
- * method is faster. Both use the same tiles, so this makes them an even number of rows, as that
- * method needs. Returns false where tiles are not whole rows. */
-static bool even_tiles(AmpConv *a) {
-  if (a->cols < a->wide.out || (a->rows == 1 && a->high.out > 1))
-    return false;
-  if (a->rows < a->high.out)
-    a->rows -= a->rows % 2;
-  return true;
+ * method is faster. Both use the same tiles, so this makes their rows a multiple of `side`, or of
+ * less, as that method needs. Returns of what, and 0 where tiles are not whole rows. */
+static int even_tiles(AmpConv *a, int side) {
+  if (a->cols < a->wide.out)
+    return 0;
+  if (a->rows >= a->high.out)
+    return side;
+  while (side > 1 && a->rows < side)
+    side /= 2;
+  a->rows -= a->rows % side;
+  return side > 1 ? side : 0;
 }
 
 static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
@@ -291,7 +294,8 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   case OP_CONV2D_WGRAD:
     plan_grad(node, &plan);
     finish_grad(&plan, low);
-    plan.winograd = wino_takes_grad(&plan.grad, winograd);
+    plan.grad.winograd = wino_takes_grad(&plan.grad, winograd);
+    plan.winograd = plan.grad.winograd;
     if (plan.winograd)
       plan.workspace = wino_plan_grad(&plan.grad);
     return plan;
@@ -305,15 +309,16 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   default:
     BUG("`%s` is no library kernel", op_info[node->op].name);
   }
-  plan.winograd = wino_takes(&plan.conv, winograd);
-  bool either = plan.winograd && node->arg[0]->type.dtype == DT_BF16;
-  if (either || !plan.winograd)
+  int side = wino_takes(&plan.conv, winograd);
+  bool either = side && node->arg[0]->type.dtype == DT_BF16;
+  if (either || !side)
     finish_conv(&plan, low, has_loop);
   if (either)
-    plan.winograd = even_tiles(&plan.conv);
-  if (plan.winograd)
+    side = even_tiles(&plan.conv, side);
+  plan.conv.winograd = side;
+  plan.winograd = side;
+  if (side)
     plan.workspace = wino_plan(&plan.conv, either);
-  plan.conv.winograd = plan.winograd;
   return plan;
 }
 

@@ -5,49 +5,101 @@
 #include <float.h>
 #include <math.h>
 
-enum { SIDE = 4, ALL = AMP_WINO };
+enum { EDGE = AMP_WINO_EDGE, ALL = EDGE * EDGE };
 
 static double gamma_of(int64_t n) {
   const double u = 0x1p-24;
   return (double)n * u / (1 - (double)n * u);
 }
 
-/* ---- magnitudes through the transforms: `x` has `n` x n elements, `to` has `m` x m ---- */
+/* ---- magnitudes through the transforms ---- */
 
-typedef void Magnitudes(const double *x, int64_t step, double *to, int64_t to_step);
+/* The magnitudes of a transform's factors. */
+typedef struct Factors {
+  int rows, cols;
+  double at[EDGE][EDGE];
+} Factors;
 
-static void by_b(const double *x, int64_t step, double *to, int64_t to_step) {
-  static const int pair[SIDE][2] = {{0, 2}, {1, 2}, {1, 2}, {1, 3}};
-  for (int i = 0; i < SIDE; i++)
-    to[i * to_step] = x[pair[i][0] * step] + x[pair[i][1] * step];
-}
-static void by_g(const double *x, int64_t step, double *to, int64_t to_step) {
-  to[0] = x[0];
-  to[to_step] = to[2 * to_step] = (x[0] + x[step] + x[2 * step]) / 2;
-  to[3 * to_step] = x[2 * step];
-}
-static void by_e(const double *x, int64_t step, double *to, int64_t to_step) {
-  to[0] = x[0];
-  to[to_step] = to[2 * to_step] = x[0] + x[step];
-  to[3 * to_step] = x[step];
-}
-static void by_gt(const double *x, int64_t step, double *to, int64_t to_step) {
-  to[0] = x[0] + (x[step] + x[2 * step]) / 2;
-  to[to_step] = (x[step] + x[2 * step]) / 2;
-  to[2 * to_step] = (x[step] + x[2 * step]) / 2 + x[3 * step];
-}
-static void by_a(const double *x, int64_t step, double *to, int64_t to_step) {
-  to[0] = x[0] + x[step] + x[2 * step];
-  to[to_step] = x[step] + x[2 * step] + x[3 * step];
+/* The transforms of wino_tile.h, and the roundings of convolutions and of filters' gradients beside
+ * those of the sums of products. */
+typedef struct Method {
+  Factors b, g, gt, a, e; /* B', G, G', A', A */
+  int conv_roundings, grad_roundings;
+} Method;
+
+static const Method small = {
+    .b = {4, 4, {{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}}},
+    .g = {4, 3, {{1, 0, 0}, {.5, .5, .5}, {.5, .5, .5}, {0, 0, 1}}},
+    .gt = {3, 4, {{1, .5, .5, 0}, {0, .5, .5, 0}, {0, .5, .5, 1}}},
+    .a = {2, 4, {{1, 1, 1, 0}, {0, 1, 1, 1}}},
+    .e = {4, 2, {{1, 0}, {1, 1}, {1, 1}, {0, 1}}},
+    .conv_roundings = 10,
+    .grad_roundings = 7,
+};
+
+#define P   0.625
+#define Q   1.5
+#define Z   (1 / (P * P * Q * Q))
+#define F_P (1 / (2 * P * P * (Q * Q - P * P)))
+#define F_Q (1 / (2 * Q * Q * (Q * Q - P * P)))
+static const Method large = {
+    .b = {6,
+          6,
+          {{P * P * Q * Q, 0, P *P + Q *Q, 0, 1, 0},
+           {0, P *Q *Q, Q *Q, P, 1, 0},
+           {0, P *Q *Q, Q *Q, P, 1, 0},
+           {0, Q *P *P, P *P, Q, 1, 0},
+           {0, Q *P *P, P *P, Q, 1, 0},
+           {0, P *P *Q *Q, 0, P *P + Q *Q, 0, 1}}},
+    .g = {6,
+          3,
+          {{Z, 0, 0},
+           {F_P, P *F_P, P *P *F_P},
+           {F_P, P *F_P, P *P *F_P},
+           {F_Q, Q *F_Q, Q *Q *F_Q},
+           {F_Q, Q *F_Q, Q *Q *F_Q},
+           {0, 0, 1}}},
+    .gt = {3,
+           6,
+           {{Z, F_P, F_P, F_Q, F_Q, 0},
+            {0, P *F_P, P *F_P, Q *F_Q, Q *F_Q, 0},
+            {0, P *P *F_P, P *P *F_P, Q *Q *F_Q, Q *Q *F_Q, 1}}},
+    .a = {4,
+          6,
+          {{1, 1, 1, 1, 1, 0},
+           {0, P, P, Q, Q, 0},
+           {0, P *P, P *P, Q *Q, Q *Q, 0},
+           {0, P *P *P, P *P *P, Q *Q *Q, Q *Q *Q, 1}}},
+    .e = {6,
+          4,
+          {{1, 0, 0, 0},
+           {1, P, P *P, P *P *P},
+           {1, P, P *P, P *P *P},
+           {1, Q, Q *Q, Q *Q *Q},
+           {1, Q, Q *Q, Q *Q *Q},
+           {0, 0, 0, 1}}},
+    .conv_roundings = 24,
+    .grad_roundings = 26,
+};
+
+static const Method *method_of(int64_t side) {
+  return side == 2 ? &small : &large;
 }
 
-/* to = T x T' of n x n elements x, for T of m rows. */
-static void both_ways(Magnitudes *by, const double *x, int n, double *to, int m) {
-  double half[ALL];
-  for (int j = 0; j < n; j++)
-    by(x + j, n, half + j, n);
-  for (int i = 0; i < m; i++)
-    by(half + i * n, 1, to + i * m, 1);
+/* to = T x T' for x, f->cols in square; `to` is f->rows in square. */
+static void both_ways(const Factors *f, const double *x, double *to) {
+  double half[EDGE][EDGE] = {{0}};
+  for (int i = 0; i < f->rows; i++)
+    for (int j = 0; j < f->cols; j++)
+      for (int k = 0; k < f->cols; k++)
+        half[i][j] += f->at[i][k] * x[k * f->cols + j];
+  for (int i = 0; i < f->rows; i++)
+    for (int j = 0; j < f->rows; j++) {
+      double sum = 0;
+      for (int k = 0; k < f->cols; k++)
+        sum += half[i][k] * f->at[j][k];
+      to[i * f->rows + j] = sum;
+    }
 }
 
 /* ---- convolutions and their data gradients ---- */
@@ -62,60 +114,66 @@ typedef struct Bounding {
 } Bounding;
 
 static double seen(Bounding *b, double x) {
-  b->overflows |= !(x < FLT_MAX / 2);
+  b->overflows |= !(x < FLT_MAX / 16);
   return x;
 }
 
+/* Transforms the magnitudes of n numbers. Products that are subnormal are off by 2^-150 each, which
+ * together are less than gamma(11) or, for the large tiles' more products, gamma(25) of 2^-124. */
+static void transformed(Bounding *b, const Factors *by, const double *x, double *to) {
+  both_ways(by, x, to);
+  for (int p = 0; p < by->rows * by->rows; p++)
+    to[p] = seen(b, to[p]) + 0x1p-124;
+}
+
+/* The same of each channel's elements from (h, w) on, of images of the dimensions `dim`:
+ * [channel][ALL]. */
+static void transformed_square(Bounding *b, const double *from, const int64_t dim[4], int64_t image,
+                               int64_t h, int64_t w, const Factors *by, double *to) {
+  for (int64_t c = 0; c < dim[3]; c++, to += ALL) {
+    double d[ALL];
+    for (int i = 0; i < by->cols * by->cols; i++) {
+      int64_t y = h + i / by->cols, x = w + i % by->cols;
+      bool inside = y >= 0 && y < dim[1] && x >= 0 && x < dim[2];
+      d[i] = inside ? fabs(from[((image * dim[1] + y) * dim[2] + x) * dim[3] + c]) : 0;
+    }
+    transformed(b, by, d, to);
+  }
+}
+
 /* |G||g||G'| of all channels: [k][c][ALL]. */
-static double *transformed_filter(Bounding *b) {
+static double *transformed_filter(Bounding *b, const Method *method) {
   const AmpConv *a = b->conv;
   double *u = arena_alloc(b->arena, (size_t)(a->k * a->c * ALL) * sizeof *u), g[AMP_WINO_TAPS];
   for (int64_t k = 0; k < a->k; k++)
     for (int64_t c = 0; c < a->c; c++) {
-      double *to = u + (k * a->c + c) * ALL;
       for (int64_t t = 0; t < AMP_WINO_TAPS; t++)
         g[a->backward ? AMP_WINO_TAPS - 1 - t : t] =
             fabs(b->filter[k * a->filter_out + t * a->filter_tap + c * a->filter_in]);
-      both_ways(by_g, g, 3, to, SIDE);
-      for (int p = 0; p < ALL; p++)
-        to[p] = seen(b, to[p]) + 0x1p-124; /* gamma(11) of which is more than 2^-148 */
+      transformed(b, &method->g, g, u + (k * a->c + c) * ALL);
     }
   return u;
-}
-
-/* |B'||d||B| of all channels of one tile, whose first element is (h, w): [c][ALL]. */
-static void transformed_tile(Bounding *b, int64_t image, int64_t h, int64_t w, double *v) {
-  const AmpConv *a = b->conv;
-  for (int64_t c = 0; c < a->c; c++) {
-    double d[ALL];
-    for (int i = 0; i < ALL; i++) {
-      int64_t y = h + i / SIDE, x = w + i % SIDE;
-      bool inside = y >= 0 && y < a->high.in && x >= 0 && x < a->wide.in;
-      d[i] = inside ? fabs(b->in[((image * a->high.in + y) * a->wide.in + x) * a->c + c]) : 0;
-    }
-    both_ways(by_b, d, SIDE, v + c * ALL, SIDE);
-    for (int p = 0; p < ALL; p++)
-      seen(b, v[c * ALL + p]);
-  }
 }
 
 /* The bounds of one tile, whose first result is (h, w), from its transformed operands. */
 static void bound_tile(Bounding *b, const double *u, const double *v, int64_t image, int64_t h,
                        int64_t w) {
   const AmpConv *a = b->conv;
-  double gamma = gamma_of(a->c + 10);
+  const Method *method = method_of(a->winograd);
+  double gamma = gamma_of(a->c + method->conv_roundings);
   for (int64_t k = 0; k < a->k; k++) {
-    double m[ALL], y[4];
+    double m[ALL], y[ALL];
     for (int p = 0; p < ALL; p++)
       m[p] = 0x1p-123; /* gamma(c + 10) of which is more than c * 2^-150 */
     for (int64_t c = 0; c < a->c; c++)
-      for (int p = 0; p < ALL; p++)
+      for (int p = 0; p < amp_wino_all(a->winograd); p++)
         m[p] += u[(k * a->c + c) * ALL + p] * v[c * ALL + p];
-    both_ways(by_a, m, SIDE, y, 2);
-    for (int i = 0; i < 4; i++)
-      if (h + i / 2 < a->high.out && w + i % 2 < a->wide.out)
-        b->out[((image * a->high.out + h + i / 2) * a->wide.out + w + i % 2) * a->k + k] =
-            gamma * seen(b, y[i]);
+    transformed(b, &method->a, m, y);
+    for (int i = 0; i < a->winograd * a->winograd; i++) {
+      int64_t row = h + i / a->winograd, col = w + i % a->winograd;
+      if (row < a->high.out && col < a->wide.out)
+        b->out[((image * a->high.out + row) * a->wide.out + col) * a->k + k] = gamma * y[i];
+    }
   }
 }
 
@@ -125,63 +183,51 @@ static AmpAxis axis_of(const AmpWindow *w, bool backward) {
 
 static void bound_conv(Bounding *b) {
   const AmpConv *a = b->conv;
+  const Method *method = method_of(a->winograd);
+  const int64_t in[4] = {a->n, a->high.in, a->wide.in, a->c};
   AmpAxis high = axis_of(&a->high, a->backward), wide = axis_of(&a->wide, a->backward);
-  const double *u = transformed_filter(b);
+  const double *u = transformed_filter(b, method);
   double *v = arena_alloc(b->arena, (size_t)(a->c * ALL) * sizeof *v);
   for (int64_t n = 0; n < a->n; n++)
-    for (int64_t h = 0; h < a->high.out; h += 2)
-      for (int64_t w = 0; w < a->wide.out; w += 2) {
-        transformed_tile(b, n, h + high.origin, w + wide.origin, v);
+    for (int64_t h = 0; h < a->high.out; h += a->winograd)
+      for (int64_t w = 0; w < a->wide.out; w += a->winograd) {
+        transformed_square(b, b->in, in, n, h + high.origin, w + wide.origin, &method->b, v);
         bound_tile(b, u, v, n, h, w);
       }
 }
 
 /* ---- filters' gradients ---- */
 
-/* The magnitudes of size x size elements from (h, w) on of each channel, transformed:
- * [channel][ALL]. */
-static void transformed_square(Bounding *b, const double *from, const int64_t dim[4], int64_t image,
-                               int64_t h, int64_t w, int size, Magnitudes *by, double *to) {
-  for (int64_t c = 0; c < dim[3]; c++, to += ALL) {
-    double d[ALL];
-    for (int i = 0; i < size * size; i++) {
-      int64_t y = h + i / size, x = w + i % size;
-      bool inside = y >= 0 && y < dim[1] && x >= 0 && x < dim[2];
-      d[i] = inside ? fabs(from[((image * dim[1] + y) * dim[2] + x) * dim[3] + c]) : 0;
-    }
-    both_ways(by, d, size, to, SIDE);
-    for (int p = 0; p < ALL; p++)
-      seen(b, to[p]);
-  }
-}
-
 static void bound_grad(Bounding *b) {
   const AmpConvGrad *a = b->grad;
+  const Method *method = method_of(a->winograd);
   const int64_t in[4] = {a->n, a->high.in, a->wide.in, a->c};
   const int64_t out[4] = {a->n, a->high.out, a->wide.out, a->k};
-  int64_t down = amp_pieces(a->wino_rows, 2), across = amp_pieces(a->wide.out, 2);
+  int64_t side = a->winograd, all = amp_wino_all(side);
+  int64_t down = amp_pieces(a->wino_rows, side), across = amp_pieces(a->wide.out, side);
   int64_t pieces = amp_pieces(amp_wino_grad_pieces(a), a->wino_slots);
-  double gamma = gamma_of(a->wino_images * down * across + pieces + a->wino_slots + 7);
+  double gamma =
+      gamma_of(a->wino_images * down * across + pieces + a->wino_slots + method->grad_roundings);
   double *x = arena_alloc(b->arena, (size_t)(a->c * ALL) * sizeof *x);
   double *dy = arena_alloc(b->arena, (size_t)(a->k * ALL) * sizeof *dy);
   double *sum = arena_alloc(b->arena, (size_t)(a->k * a->c * ALL) * sizeof *sum);
   for (int64_t n = 0; n < a->n; n++)
-    for (int64_t h = 0; h < a->high.out; h += 2)
-      for (int64_t w = 0; w < a->wide.out; w += 2) {
-        transformed_square(b, b->in, in, n, h - a->high.pad, w - a->wide.pad, SIDE, by_b, x);
-        transformed_square(b, b->filter, out, n, h, w, 2, by_e, dy);
+    for (int64_t h = 0; h < a->high.out; h += side)
+      for (int64_t w = 0; w < a->wide.out; w += side) {
+        transformed_square(b, b->in, in, n, h - a->high.pad, w - a->wide.pad, &method->b, x);
+        transformed_square(b, b->filter, out, n, h, w, &method->e, dy);
         for (int64_t i = 0; i < a->k * a->c; i++)
-          for (int p = 0; p < ALL; p++)
+          for (int p = 0; p < all; p++)
             sum[i * ALL + p] += dy[i / a->c * ALL + p] * x[i % a->c * ALL + p];
       }
   for (int64_t k = 0; k < a->k; k++)
     for (int64_t c = 0; c < a->c; c++) {
-      double m[ALL], taps[AMP_WINO_TAPS];
-      for (int p = 0; p < ALL; p++)
+      double m[ALL], taps[ALL];
+      for (int p = 0; p < all; p++)
         m[p] = seen(b, sum[(k * a->c + c) * ALL + p]) + 0x1p-123;
-      both_ways(by_gt, m, SIDE, taps, 3);
+      transformed(b, &method->gt, m, taps);
       for (int64_t t = 0; t < AMP_WINO_TAPS; t++)
-        b->out[(k * AMP_WINO_TAPS + t) * a->c + c] = gamma * seen(b, taps[t]);
+        b->out[(k * AMP_WINO_TAPS + t) * a->c + c] = gamma * taps[t];
     }
 }
 

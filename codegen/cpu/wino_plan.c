@@ -12,22 +12,34 @@ static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
   return high->taps == 3 && wide->taps == 3 && high->stride == 1 && wide->stride == 1;
 }
 
+static int64_t products(const AmpWindow *high, const AmpWindow *wide, int64_t side) {
+  return amp_wino_all(side) * amp_pieces(high->out, side) * amp_pieces(wide->out, side);
+}
+
+/* Tiles of 4 x 4 results where they take fewer products than those of 2 x 2, but not where the
+ * transformed filter, 9/4 as large, would come from memory. */
+static int side_of(const AmpWindow *high, const AmpWindow *wide, int64_t filter) {
+  enum { LARGEST = 1 << 17 };
+  return products(high, wide, 4) < products(high, wide, 2) && filter < LARGEST ? 4 : 2;
+}
+
 /* GFLOP/s of one thread, counted as direct products, and the ratio to the direct kernel: batch 8
  * (CIFAR's: 128), Zen 5 with AVX-512, 2026-11-23, tests/bench/cpu_layers.
  *
  *                  64 @56     128 @28    256 @14    512 @7     32 @16     64 @8      16 @32
  *   forward        442 1.88   461 1.81   450 1.84   279 1.40   393 1.85   447 2.00   271 1.47
  *   data gradient  451 1.89   479 1.84   438 1.82   297 1.42   394 1.89   451 1.98   268 1.46 */
-bool wino_takes(const AmpConv *a, Winograd winograd) {
+int wino_takes(const AmpConv *a, Winograd winograd) {
   enum { FEWEST = 16 };
   bool can = is_3x3(&a->high, &a->wide), faster = a->c >= FEWEST && a->k >= FEWEST;
-  return can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster));
+  bool takes = can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster));
+  return takes ? side_of(&a->high, &a->wide, a->c * a->k) : 0;
 }
 
 /* Floats of the transformed filter: most for the narrowest vectors, with 8 channels in a group. */
 static int64_t filter_floats(const AmpConv *a) {
   const int64_t outs = 8, groups = amp_ceil(a->k, AMP_GROUP) / outs;
-  return groups * AMP_WINO * amp_wino_step(amp_ceil(a->c, AMP_BLOCK) * outs);
+  return groups * amp_wino_all(a->winograd) * amp_wino_step(amp_ceil(a->c, AMP_BLOCK) * outs);
 }
 
 /* A block has so many tiles that reading the filter for them hardly counts, while their transformed
@@ -35,14 +47,15 @@ static int64_t filter_floats(const AmpConv *a) {
  * blocks, whose results a loop behind finds there. */
 int64_t wino_plan(AmpConv *a, bool has_tiles) {
   enum { BLOCK_BYTES = 5 << 18, PIECE_BYTES = 128 << 10 };
-  int64_t across = amp_pieces(a->wide.out, 2);
-  int64_t down = amp_pieces(has_tiles ? a->rows : a->high.out, 2);
+  int64_t side = a->winograd, across = amp_pieces(a->wide.out, side);
+  int64_t down = amp_pieces(has_tiles ? a->rows : a->high.out, side);
   int64_t channels = amp_ceil(a->c, AMP_BLOCK), most = channels + AMP_GROUP; /* tiles */
-  int64_t tile = (channels + amp_least(amp_ceil(a->k, AMP_BLOCK), AMP_GROUP)) * AMP_WINO * F32;
+  int64_t tile =
+      (channels + amp_least(amp_ceil(a->k, AMP_BLOCK), AMP_GROUP)) * amp_wino_all(side) * F32;
   int64_t row = across * tile, bytes = amp_least(BLOCK_BYTES, most * tile);
   int64_t rows = amp_even(down, amp_most(1, amp_least(down, bytes / row)));
-  int64_t blocks = amp_pieces(down, rows), out = 4 * across * a->k * F32;
-  a->wino_rows = 2 * rows;
+  int64_t blocks = amp_pieces(down, rows), out = side * side * across * a->k * F32;
+  a->wino_rows = side * rows;
   a->wino_images = 1;
   if (!has_tiles) {
     if (blocks == 1)
@@ -72,23 +85,25 @@ static int64_t direct_products(const AmpWindow *w) {
  *   filter         369 1.67   388 1.74   360 1.68   266 1.25   347 1.20   361 1.34   264 1.45
  *
  * The plane of 7 x 7 has 16 tiles, which compute 64 results for 49. */
-bool wino_takes_grad(const AmpConvGrad *a, Winograd winograd) {
+int wino_takes_grad(const AmpConvGrad *a, Winograd winograd) {
   enum { FEWEST = 16 };
-  int64_t tiles = amp_pieces(a->high.out, 2) * amp_pieces(a->wide.out, 2);
+  int side = side_of(&a->high, &a->wide, 0);
   bool can = is_3x3(&a->high, &a->wide) && !a->few;
-  bool fewer = AMP_WINO * tiles * 4 <= direct_products(&a->high) * direct_products(&a->wide) * 3;
+  bool fewer = products(&a->high, &a->wide, side) * 4 <=
+               direct_products(&a->high) * direct_products(&a->wide) * 3;
   bool faster = a->c >= FEWEST && a->k >= FEWEST && fewer;
-  return can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster));
+  return can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster)) ? side : 0;
 }
 
 int64_t wino_plan_grad(AmpConvGrad *a) {
-  int64_t across = amp_pieces(a->wide.out, 2), down = amp_pieces(a->high.out, 2);
+  int64_t side = a->winograd, across = amp_pieces(a->wide.out, side);
+  int64_t down = amp_pieces(a->high.out, side);
   int64_t blocks = amp_pieces(a->k, AMP_BLOCK), groups = amp_pieces(a->c, AMP_GRAD_GROUP);
   a->wino_blocks = amp_least(blocks, GRAD_BLOCKS);
-  int64_t tile = (a->wino_blocks * AMP_BLOCK + amp_wino_grad_ins(a)) * AMP_WINO * F32;
+  int64_t tile = (a->wino_blocks * AMP_BLOCK + amp_wino_grad_ins(a)) * amp_wino_all(side) * F32;
   int64_t tiles = amp_least(GRAD_BYTES / tile, GRAD_TILES);
   int64_t rows = amp_most(1, amp_least(down, tiles / across));
-  a->wino_rows = 2 * amp_even(down, rows);
+  a->wino_rows = side * amp_even(down, rows);
   a->wino_images = rows < down ? 1 : amp_most(1, amp_least(a->n, tiles / (across * down)));
   int64_t each = groups * blocks * amp_wino_grad_each(a) * F32;
   a->wino_slots =

@@ -107,8 +107,9 @@ typedef struct AmpConv {
   int32_t copy_pairs; /* the same where the CPU multiplies pairs of bf16 */
   /* only the loop behind (see amp_conv_with) reads the results: they may lie anywhere in `out` */
   int32_t passing;
-  /* by Winograd's method (wino.h), unless the CPU multiplies pairs of bf16: a tile is then cut into
-   * blocks of at most wino_rows rows of wino_images images */
+  /* not 0: by Winograd's method (wino.h) with tiles of so many results along each axis, 2 or 4,
+   * unless the CPU multiplies pairs of bf16; what is called a tile here is then cut into blocks of
+   * at most wino_rows rows of wino_images images */
   int32_t winograd;
   int64_t wino_images, wino_rows;
 } AmpConv;
@@ -133,11 +134,16 @@ static inline AmpTiles amp_tiles(const AmpConv *a) {
 
 /* ---- Winograd's method ---- */
 
-/* For windows of 3 x 3 and stride 1. A tile is 2 x 2 results, which take AMP_WINO products for each
- * channel that is read and each channel of the result. */
-enum { AMP_WINO = 16, AMP_WINO_TAPS = 9 };
+/* For windows of 3 x 3 and stride 1. A tile is side x side results, of at most AMP_WINO_EDGE x
+ * AMP_WINO_EDGE elements; for each channel that is read and each channel of the result it takes
+ * amp_wino_all products. */
+enum { AMP_WINO_EDGE = 6, AMP_WINO_TAPS = 9 };
 
-/* Floats from the data of one of the AMP_WINO products to that of the next, where each takes
+static inline int64_t amp_wino_all(int64_t side) {
+  return (side + 2) * (side + 2);
+}
+
+/* Floats from the data of one of these products to that of the next, where each takes
  * `floats`: an odd number of cache lines, so that they do not all fall into the same sets of the
  * cache. */
 static inline int64_t amp_wino_step(int64_t floats) {
@@ -145,10 +151,11 @@ static inline int64_t amp_wino_step(int64_t floats) {
   return (amp_pieces(floats, line) | 1) * line;
 }
 
-/* How many tiles of 2 x 2 results a block has. Register tiles may compute products for up to
+/* How many tiles a block has. Register tiles may compute products for up to
  * AMP_WINO_MORE tiles behind the last one. */
 static inline int64_t amp_wino_tiles(const AmpConv *a) {
-  return a->wino_images * amp_pieces(a->wino_rows, 2) * amp_pieces(a->wide.out, 2);
+  return a->wino_images * amp_pieces(a->wino_rows, a->winograd) *
+         amp_pieces(a->wide.out, a->winograd);
 }
 enum { AMP_WINO_MORE = 15 };
 
@@ -160,13 +167,14 @@ typedef struct AmpWinoLane {
 } AmpWinoLane;
 
 static inline AmpWinoLane amp_wino_lane(const AmpConv *a) {
-  const int64_t f32 = sizeof(float), down = amp_pieces(a->rows, 2);
-  const int64_t across = amp_pieces(a->wide.out, 2), channels = amp_ceil(a->c, AMP_BLOCK);
+  const int64_t f32 = sizeof(float), all = amp_wino_all(a->winograd), side = a->winograd;
+  const int64_t down = amp_pieces(a->rows, side), across = amp_pieces(a->wide.out, side);
+  const int64_t channels = amp_ceil(a->c, AMP_BLOCK);
   const int64_t tiles = amp_wino_tiles(a), filter = AMP_WINO_TAPS * channels * AMP_GROUP;
-  const int64_t products = AMP_WINO * amp_wino_step((tiles + AMP_WINO_MORE) * AMP_GROUP);
+  const int64_t products = all * amp_wino_step((tiles + AMP_WINO_MORE) * AMP_GROUP);
   AmpWinoLane l = {.copy = 256};
-  l.in = l.copy + (2 * down + 2) * (2 * across + 2) * channels * f32;
-  l.products = l.in + AMP_WINO * amp_wino_step(tiles * channels + AMP_WINO_MORE * AMP_BLOCK) * f32;
+  l.in = l.copy + (side * down + 2) * (side * across + 2) * channels * f32;
+  l.products = l.in + all * amp_wino_step(tiles * channels + AMP_WINO_MORE * AMP_BLOCK) * f32;
   l.bytes = l.products + amp_most(products, filter) * f32;
   return l;
 }
@@ -197,9 +205,10 @@ typedef struct AmpConvGrad {
    * sums of a part */
   int64_t lane, lane_bytes;
   int64_t x_at, dy_at, sums_at;
-  /* 0, or for Winograd's method: a piece is wino_rows rows of wino_images images, a part is at most
-   * wino_blocks blocks of channels of dy and one group of channels of x, and all pieces are shared
-   * out to wino_slots slots. */
+  /* not 0: by Winograd's method with tiles of so many results along each axis, 2 or 4. A piece is
+   * wino_rows rows of wino_images images, a part is at most wino_blocks blocks of channels of dy and
+   * one group of channels of x, and all pieces are shared out to wino_slots slots. */
+  int32_t winograd;
   int64_t wino_images, wino_rows, wino_blocks, wino_slots;
 } AmpConvGrad;
 
@@ -210,7 +219,7 @@ static inline int64_t amp_wino_grad_ins(const AmpConvGrad *a) {
 }
 /* Floats that the sums of a block of channels of dy and a group of channels of x take. */
 static inline int64_t amp_wino_grad_each(const AmpConvGrad *a) {
-  return AMP_WINO * amp_wino_step(AMP_BLOCK * amp_wino_grad_ins(a));
+  return amp_wino_all(a->winograd) * amp_wino_step(AMP_BLOCK * amp_wino_grad_ins(a));
 }
 static inline int64_t amp_wino_grad_pieces(const AmpConvGrad *a) {
   return amp_pieces(a->n, a->wino_images) * amp_pieces(a->high.out, a->wino_rows);
@@ -224,12 +233,13 @@ typedef struct AmpWinoGradLane {
 } AmpWinoGradLane;
 
 static inline AmpWinoGradLane amp_wino_grad_lane(const AmpConvGrad *a) {
-  const int64_t down = amp_pieces(a->wino_rows, 2), across = amp_pieces(a->wide.out, 2);
-  const int64_t tiles = a->wino_images * down * across, block = AMP_BLOCK;
+  const int64_t all = amp_wino_all(a->winograd), block = AMP_BLOCK;
+  const int64_t down = amp_pieces(a->wino_rows, a->winograd);
+  const int64_t tiles = a->wino_images * down * amp_pieces(a->wide.out, a->winograd);
   AmpWinoGradLane l = {.x = a->wino_slots > 1 ? 0 : a->wino_blocks * amp_wino_grad_each(a)};
-  l.dy = l.x + AMP_WINO * amp_wino_step(tiles * amp_wino_grad_ins(a));
-  l.copy = l.dy + AMP_WINO * amp_wino_step(tiles * a->wino_blocks * block);
-  l.all = l.copy + 4 * amp_most(a->wide.in, a->wide.out) * block;
+  l.dy = l.x + all * amp_wino_step(tiles * amp_wino_grad_ins(a));
+  l.copy = l.dy + all * amp_wino_step(tiles * a->wino_blocks * block);
+  l.all = l.copy + AMP_WINO_EDGE * amp_most(a->wide.in, a->wide.out) * block;
   return l;
 }
 

@@ -1,5 +1,5 @@
 /* Convolutions and their data gradients by Winograd's method: [copy of rows of an image] -> for
- * each block of tiles [transform] -> for each group of channels of the result [16 products of the
+ * each block of tiles [transform] -> for each group of channels of the result [products of the
  * block and the transformed filter] -> [transform back, store]. The rows of a block and its images
  * follow from shapes alone.
  *
@@ -17,7 +17,7 @@ typedef struct AmpWinoBlock {
   const AmpConv *a;
   AmpAxis high, wide;
   int64_t image, images, row, rows; /* of the results */
-  int64_t down, across, tiles;      /* tiles of 2 x 2: of a column, of a row, of all images */
+  int64_t down, across, tiles;      /* tiles: of a column, of a row, of all images */
   int64_t first, last;              /* groups */
   int64_t first_row, all_rows;      /* of `part`, whose blocks share the copy of an image */
   AmpTileCopy copied;
@@ -75,7 +75,7 @@ AMP_INLINE int64_t amp_wino_filter_step(const AmpConv *a, int outs) {
 }
 AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int64_t group) {
   return (float *)(void *)(run->arena + a->packed) +
-         group * AMP_WINO * amp_wino_filter_step(a, AMP_OUTS);
+         group * amp_wino_all(a->winograd) * amp_wino_filter_step(a, AMP_OUTS);
 }
 
 /* Transforms one group and block of the filter: for each of the products and each channel that is
@@ -89,8 +89,9 @@ AMP_FN void amp_wino_filter_chunk(const AmprtRun *run, const void *args, int64_t
   const int64_t n = amp_in_block(a->c, block) * outs;
   float taps[AMP_WINO_TAPS * AMP_BLOCK * AMP_OUTS];
   amp_wino_pack(a, amp_at(run, &a->filter), taps, group, block, outs);
-  amp_wino_filter(taps, n, n, amp_wino_filter_at(run, a, group) + block * AMP_BLOCK * outs,
-                  amp_wino_filter_step(a, outs));
+  (a->winograd == 2 ? amp_wino_filter_2 : amp_wino_filter_4)(
+      taps, n, n, amp_wino_filter_at(run, a, group) + block * AMP_BLOCK * outs,
+      amp_wino_filter_step(a, outs));
 }
 
 AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
@@ -104,7 +105,9 @@ AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
 AMP_FN AmpTileCopy amp_wino_copy(const AmprtRun *run, AmpWinoBlock *p, int64_t image) {
   if (p->row == p->first_row) {
     const AmpSource source = amp_conv_source(run, p->a);
-    p->copied = amp_tile_copy(p->copy, &p->high, &p->wide, amp_ceil(p->all_rows, 2), 2 * p->across);
+    const int64_t side = p->a->winograd;
+    p->copied =
+        amp_tile_copy(p->copy, &p->high, &p->wide, amp_ceil(p->all_rows, side), side * p->across);
     amp_copy_tile(&source, &p->copied, &p->high, &p->wide, image, p->first_row, 0);
   }
   AmpTileCopy copy = p->copied;
@@ -114,13 +117,20 @@ AMP_FN AmpTileCopy amp_wino_copy(const AmprtRun *run, AmpWinoBlock *p, int64_t i
 
 /* Copies and transforms what the block reads: for each product and block of channels all tiles. */
 AMP_FN void amp_wino_in(const AmprtRun *run, AmpWinoBlock *p) {
+  const int side = p->a->winograd;
   for (int64_t i = 0; i < p->images; i++) {
     const AmpTileCopy copy = amp_wino_copy(run, p, p->image + i);
     for (int64_t b = 0; b < amp_blocks(p->a->c); b++)
-      for (int64_t r = 0; r < p->down; r++)
-        amp_wino_row(copy.at + b * copy.block + 2 * r * copy.step[0], copy.step[0], p->across,
-                     p->in + (b * p->tiles + (i * p->down + r) * p->across) * AMP_BLOCK,
-                     p->in_step);
+      for (int64_t r = 0; r < p->down; r++) {
+        AmpWinoRows rows = {.cols = INT64_MAX};
+        for (int h = 0; h < side + 2; h++) {
+          rows.at[h] = copy.at + b * copy.block + (side * r + h) * copy.step[0];
+          rows.step[h] = AMP_BLOCK;
+        }
+        (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
+            &rows, 0, p->across, p->in + (b * p->tiles + (i * p->down + r) * p->across) * AMP_BLOCK,
+            AMP_BLOCK, p->in_step);
+      }
   }
 }
 
@@ -131,12 +141,13 @@ AMP_FN void amp_wino_in(const AmprtRun *run, AmpWinoBlock *p) {
  * burst. */
 AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, int64_t g,
                                int64_t steps) {
-  enum { HALF = AMP_WINO / 2, LARGE = 1 << 17 }; /* 8 MB */
+  enum { LARGE = 8 << 20 };
   const AmpConv *a = p->a;
+  const int64_t all = amp_wino_all(a->winograd), half = all / 2;
   const AmpFetch *behind = &p->part->fetch;
-  const int64_t parts = (p->last - p->first) * HALF, part = (g - p->first) * AMP_WINO + i;
+  const int64_t parts = (p->last - p->first) * half, part = (g - p->first) * all + i;
   int64_t bytes;
-  if (a->c * a->k >= LARGE) {
+  if (a->c * a->k * all * (int64_t)sizeof(float) >= LARGE) {
     bytes = amp_wino_filter_step(a, AMP_OUTS) * (int64_t)sizeof(float);
     run->next = (const char *)run->w + bytes;
   } else if (part < parts) {
@@ -166,7 +177,7 @@ AMP_FN void amp_wino_multiply(const AmpWinoBlock *p, const float *w, int64_t g, 
   const int64_t fewer = amp_least(runs, runs * AMP_WINO_SIDE - p->tiles);
   const int64_t thin = amp_pieces(p->tiles, 2 * AMP_WINO_SIDE);
   AmpWinoRun run = {.block = p->tiles * AMP_BLOCK};
-  for (int i = 0; i < AMP_WINO; i++, w += amp_wino_filter_step(a, outs)) {
+  for (int i = 0; i < amp_wino_all(a->winograd); i++, w += amp_wino_filter_step(a, outs)) {
     run.w = w;
     amp_wino_fetch(p, &run, i, g, (vectors == 1 ? thin : runs) * a->c);
     for (int64_t c = 0; c < a->c; c += CHANNELS) {
@@ -187,11 +198,11 @@ AMP_FN void amp_wino_multiply(const AmpWinoBlock *p, const float *w, int64_t g, 
 
 /* Stores m channels of one tile's results from element `to` on, rows x cols of them, as 16-bit
  * floats. */
-AMP_FN void amp_wino_round(AmpV y[2][2], const AmpRef *ref, void *out, int64_t to, int64_t row,
-                           int64_t col, int64_t rows, int64_t cols, int m) {
+AMP_FN void amp_wino_round(const int side, AmpV y[4][4], const AmpRef *ref, void *out, int64_t to,
+                           int64_t row, int64_t col, int64_t rows, int64_t cols, int m) {
   float buf[AMP_WIDE];
-  for (int i = 0; i < 2 && i < rows; i++)
-    for (int j = 0; j < 2 && j < cols; j++) {
+  for (int i = 0; i < side && i < rows; i++)
+    for (int j = 0; j < side && j < cols; j++) {
       amp_v_store(buf, y[i][j]);
       if (m >= AMP_WIDE)
         amp_conv_round(ref->dtype, (uint16_t *)out + to + i * row + j * col, buf, AMP_WIDE);
@@ -201,12 +212,12 @@ AMP_FN void amp_wino_round(AmpV y[2][2], const AmpRef *ref, void *out, int64_t t
 }
 
 /* The same as floats. */
-AMP_INLINE void amp_wino_store(AmpV y[2][2], float *to, int64_t row, int64_t col, int64_t rows,
-                               int64_t cols, int m) {
-  AMP_UNROLL(2)
-  for (int i = 0; i < 2; i++)
-    AMP_UNROLL(2)
-  for (int j = 0; j < 2; j++)
+AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], float *to, int64_t row, int64_t col,
+                               int64_t rows, int64_t cols, int m) {
+  AMP_UNROLL(4)
+  for (int i = 0; i < side; i++)
+    AMP_UNROLL(4)
+  for (int j = 0; j < side; j++)
     if (i < rows && j < cols) {
       if (m >= AMP_WIDE)
         amp_v_store(to + i * row + j * col, y[i][j]);
@@ -217,30 +228,37 @@ AMP_INLINE void amp_wino_store(AmpV y[2][2], float *to, int64_t row, int64_t col
 
 /* Transforms the products of m channels, from k on, back and stores the results. Returns whether
  * one of them is Inf or NaN. */
-AMP_FN int amp_wino_out(const AmpWinoBlock *p, int64_t k, int m) {
+AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, int m) {
   const AmpConv *a = p->a;
   const int64_t col = a->k, row = a->wide.out * col;
   const int64_t width = amp_wino_vectors(m) * AMP_WIDE;
   AmpV wild = amp_v_all(0);
   for (int64_t r = 0; r < p->images * p->down; r++) {
-    const int64_t image = p->image + r / p->down, h = p->row + r % p->down * 2;
+    const int64_t image = p->image + r / p->down, h = p->row + r % p->down * side;
     const float *from = p->products + r * p->across * width;
     int64_t to = (image * a->high.out + h) * row + k;
-    for (int64_t c = 0; c < p->across; c++, from += width, to += 2 * col)
+    for (int64_t c = 0; c < p->across; c++, from += width, to += side * col)
       for (int v = 0; v < m; v += AMP_WIDE) {
-        AmpV y[2][2];
-        amp_wino_results(from + v, p->products_step, y);
-        const int64_t rows = a->high.out - h, cols = a->wide.out - 2 * c;
+        AmpV y[4][4];
+        amp_wino_results(side, from + v, p->products_step, y);
+        const int64_t rows = a->high.out - h, cols = a->wide.out - side * c;
         if (a->out.dtype == AMPRT_F32)
-          amp_wino_store(y, (float *)p->out + to + v, row, col, rows, cols, m - v);
+          amp_wino_store(side, y, (float *)p->out + to + v, row, col, rows, cols, m - v);
         else
-          amp_wino_round(y, &a->out, p->out, to + v, row, col, rows, cols, m - v);
-        AMP_UNROLL(4)
-        for (int i = 0; i < 4; i++)
-          wild = amp_v_fma(y[i / 2][i % 2], amp_v_all(0), wild);
+          amp_wino_round(side, y, &a->out, p->out, to + v, row, col, rows, cols, m - v);
+        AMP_UNROLL(16)
+        for (int i = 0; i < side * side; i++)
+          wild = amp_v_fma(y[i / side][i % side], amp_v_all(0), wild);
       }
   }
   return amp_v_any(wild != 0);
+}
+
+AMP_FN int amp_wino_out_2(const AmpWinoBlock *p, int64_t k, int m) {
+  return amp_wino_out(2, p, k, m);
+}
+AMP_FN int amp_wino_out_4(const AmpWinoBlock *p, int64_t k, int m) {
+  return amp_wino_out(4, p, k, m);
 }
 
 /* Computes one group of channels as conv.h does. */
@@ -289,7 +307,7 @@ AMP_FN void amp_wino_groups(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   for (int64_t g = first; g < last; g++) {
     const int m = amp_in_group(a->k, g);
     amp_wino_multiply(p, amp_wino_filter_at(run, a, g), g, m);
-    wild |= amp_wino_out(p, g * AMP_OUTS, m);
+    wild |= (a->winograd == 2 ? amp_wino_out_2 : amp_wino_out_4)(p, g * AMP_OUTS, m);
   }
   for (int64_t g = first; g < last && wild; g++)
     amp_wino_direct(run, p, cuts, g);
@@ -299,7 +317,7 @@ AMP_FN void amp_wino_groups(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
 AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *cuts, int64_t first,
                            int64_t last) {
   const AmpConv *a = p->a;
-  p->down = amp_pieces(p->rows, 2);
+  p->down = amp_pieces(p->rows, a->winograd);
   p->tiles = p->images * p->down * p->across;
   p->in_step = amp_wino_step(p->tiles * amp_blocks(a->c) * AMP_BLOCK + AMP_WINO_MORE * AMP_BLOCK);
   p->products_step = amp_wino_step((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
@@ -325,7 +343,7 @@ AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart
   AmpWinoBlock b = {.a = a,
                     .high = amp_axis(&a->high, a->backward, 0),
                     .wide = amp_axis(&a->wide, a->backward, 0),
-                    .across = amp_pieces(a->wide.out, 2),
+                    .across = amp_pieces(a->wide.out, a->winograd),
                     .copy = (float *)(void *)(lane + in_lane.copy),
                     .in = (float *)(void *)(lane + in_lane.in),
                     .products = (float *)(void *)(lane + in_lane.products),

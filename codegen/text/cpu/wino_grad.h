@@ -1,11 +1,7 @@
-/* The gradient of a filter of 3 x 3 taps and stride 1, directly or by Winograd's method F(3x3,2x2),
- * with which 2 x 2 results add to all taps by 16 products in the place of 36:
- * dW = G'( sum over tiles of (B' d B) * (E dy E') )G, with the matrices of wino_tile.h and
- *
- *        | 1  0 |
- *   E =  | 1  1 |
- *        | 1 -1 |
- *        | 0 -1 |
+/* The gradient of a filter of 3 x 3 taps and stride 1, directly or by Winograd's method F(3x3,2x2)
+ * or F(3x3,4x4), with which side x side results add to all taps by (side + 2)^2 products in the
+ * place of 9 * side^2: dW = G'( sum over tiles of (B' d B) * (A dy A') )G, with the matrices of
+ * wino_tile.h.
  *
  * A piece is some rows of some images, and a part some blocks of channels of dy and one group of
  * channels of x: for each of its pieces a thread transforms what they read, where it lies, and the
@@ -22,103 +18,66 @@
 
 /* ---- transforms ---- */
 
-/* The rows of an image that a row of tiles reads, and columns 0..cols-1 of them: what lies beyond
- * is zeros. */
-typedef struct AmpWinoRows {
-  const float *at[4];
-  int64_t step[4]; /* from column to column; 0: a row of zeros */
-  int64_t cols;
-} AmpWinoRows;
-
-/* The vectors that begin at float `lane` of one column, of n rows. */
-AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, AmpV *d,
-                              const int n) {
-  if (column >= 0 && column < r->cols) {
-    AMP_UNROLL(4)
-    for (int i = 0; i < n; i++)
-      d[i] = amp_v_load(r->at[i] + column * r->step[i] + lane);
-  } else {
-    AMP_UNROLL(4)
-    for (int i = 0; i < n; i++)
-      d[i] = amp_v_all(0);
-  }
-}
-
-AMP_INLINE void amp_wino_x_column(const AmpWinoRows *r, int64_t column, int lane, AmpV to[4]) {
-  AmpV d[4];
-  amp_wino_take(r, column, lane, d, 4);
-  amp_wino_b(d, to);
-}
-
-/* The tiles of x, n neighbours from `column` on, of one block of channels: they are `tile` apart,
- * their transformed elements `step`. */
-AMP_FN void amp_wino_x_row(const AmpWinoRows *r, int64_t column, int64_t n, float *to, int64_t tile,
-                           int64_t step) {
-  for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
-    AmpV left[2][4], right[2][4];
-    amp_wino_x_column(r, column, l, left[0]);
-    amp_wino_x_column(r, column + 1, l, left[1]);
-    for (int64_t t = 0; t < n; t++) {
-      amp_wino_x_column(r, column + 2 * t + 2, l, right[0]);
-      amp_wino_x_column(r, column + 2 * t + 3, l, right[1]);
-      amp_wino_b_rows(left, right, to + t * tile + l, step);
-    }
-  }
-}
-
-/* E of two elements. */
-AMP_INLINE void amp_wino_e(const AmpV y[2], AmpV to[4]) {
-  to[0] = y[0];
-  to[1] = y[0] + y[1];
-  to[2] = y[0] - y[1];
-  to[3] = -y[1];
-}
-
-/* The same of dy: n neighbouring tiles of a row. */
-AMP_FN void amp_wino_dy_row(const AmpWinoRows *r, int64_t n, float *to, int64_t tile,
-                            int64_t step) {
+/* A dy A' of n neighbouring tiles of a row of dy, of one block of channels: they are `tile` floats
+ * apart, their transformed elements `step`. */
+AMP_INLINE void amp_wino_in_dy(const int side, const AmpWinoRows *r, int64_t n, float *to,
+                               int64_t tile, int64_t step) {
+  const int edge = side + 2;
   for (int64_t t = 0; t < n; t++, to += tile)
     for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
-      AmpV column[2][4];
-      AMP_UNROLL(2)
-      for (int j = 0; j < 2; j++) {
-        AmpV d[2];
-        amp_wino_take(r, 2 * t + j, l, d, 2);
-        amp_wino_e(d, column[j]);
-      }
+      AmpV column[4][AMP_WINO_EDGE];
       AMP_UNROLL(4)
-      for (int i = 0; i < 4; i++) {
-        const AmpV d[2] = {column[0][i], column[1][i]};
-        AmpV z[4];
-        amp_wino_e(d, z);
+      for (int j = 0; j < side; j++) {
+        AmpV d[4];
+        amp_wino_take(r, side * t + j, l, d, side);
+        amp_wino_e(side, d, column[j]);
+      }
+      AMP_UNROLL(6)
+      for (int i = 0; i < edge; i++) {
+        AmpV d[4], z[AMP_WINO_EDGE];
         AMP_UNROLL(4)
-        for (int j = 0; j < 4; j++)
-          amp_v_store(to + (4 * i + j) * step + l, z[j]);
+        for (int j = 0; j < side; j++)
+          d[j] = column[j][i];
+        amp_wino_e(side, d, z);
+        AMP_UNROLL(6)
+        for (int j = 0; j < edge; j++)
+          amp_v_store(to + (edge * i + j) * step + l, z[j]);
       }
     }
 }
-
-/* G' of four elements. */
-AMP_INLINE void amp_wino_gt(const AmpV u[4], AmpV to[3]) {
-  const AmpV half = amp_v_all(0.5f), middle = half * (u[1] + u[2]);
-  to[0] = u[0] + middle;
-  to[1] = half * (u[1] - u[2]);
-  to[2] = middle + u[3];
+AMP_FN void amp_wino_dy_2(const AmpWinoRows *r, int64_t n, float *to, int64_t tile, int64_t step) {
+  amp_wino_in_dy(2, r, n, to, tile, step);
+}
+AMP_FN void amp_wino_dy_4(const AmpWinoRows *r, int64_t n, float *to, int64_t tile, int64_t step) {
+  amp_wino_in_dy(4, r, n, to, tile, step);
 }
 
 /* The nine taps of the sums of each product, which are `step` floats apart. */
-AMP_INLINE void amp_wino_taps(const AmpV *products, AmpV taps[3][3]) {
-  AmpV column[4][3];
-  AMP_UNROLL(4)
-  for (int j = 0; j < 4; j++) {
-    const AmpV u[4] = {products[j], products[4 + j], products[8 + j], products[12 + j]};
-    amp_wino_gt(u, column[j]);
+AMP_INLINE void amp_wino_taps(const int side, const float *sums, int64_t step, AmpV taps[3][3]) {
+  const int edge = side + 2;
+  AmpV column[AMP_WINO_EDGE][3];
+  AMP_UNROLL(6)
+  for (int j = 0; j < edge; j++) {
+    AmpV u[AMP_WINO_EDGE];
+    AMP_UNROLL(6)
+    for (int i = 0; i < edge; i++)
+      u[i] = amp_v_load(sums + (edge * i + j) * step);
+    amp_wino_gt(side, u, column[j]);
   }
   AMP_UNROLL(3)
   for (int i = 0; i < 3; i++) {
-    const AmpV u[4] = {column[0][i], column[1][i], column[2][i], column[3][i]};
-    amp_wino_gt(u, taps[i]);
+    AmpV u[AMP_WINO_EDGE];
+    AMP_UNROLL(6)
+    for (int j = 0; j < edge; j++)
+      u[j] = column[j][i];
+    amp_wino_gt(side, u, taps[i]);
   }
+}
+AMP_FN void amp_wino_taps_2(const float *sums, int64_t step, AmpV taps[3][3]) {
+  amp_wino_taps(2, sums, step, taps);
+}
+AMP_FN void amp_wino_taps_4(const float *sums, int64_t step, AmpV taps[3][3]) {
+  amp_wino_taps(4, sums, step, taps);
 }
 
 /* ---- a part ---- */
@@ -156,7 +115,7 @@ AMP_INLINE AmpGradSpan amp_wino_grad_span(const AmpConvGrad *a, int64_t piece) {
 /* n rows of an image from h on, of one block of channels; of a block that is not whole, and of
  * 16-bit floats, they are copied. */
 AMP_INLINE AmpWinoRows amp_wino_rows(const AmpWinoGradPart *p, const AmpSource *s, int64_t block,
-                                     int64_t image, int64_t h, const int n) {
+                                     int64_t image, int64_t h, int n) {
   static const float zeros[AMP_BLOCK];
   const int64_t c = block * AMP_BLOCK, channels = amp_in_block(s->c, block);
   AmpWinoRows r = {.cols = s->w};
@@ -185,22 +144,23 @@ AMP_INLINE AmpWinoRows amp_wino_rows(const AmpWinoGradPart *p, const AmpSource *
 
 /* Transforms what a piece reads. */
 AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
-  const int64_t down = amp_pieces(t->rows, 2), across = amp_pieces(t->cols, 2);
+  const int side = p->a->winograd;
+  const int64_t down = amp_pieces(t->rows, side), across = amp_pieces(t->cols, side);
   const int64_t ins = amp_wino_grad_ins(p->a), outs = p->blocks * AMP_BLOCK;
   p->tiles = t->images * down * across;
   p->x_step = amp_wino_step(p->tiles * ins);
   p->dy_step = amp_wino_step(p->tiles * outs);
   for (int64_t i = 0; i < t->images * down; i++) {
-    const int64_t image = t->image + i / down, h = t->row + i % down * 2;
+    const int64_t image = t->image + i / down, h = t->row + i % down * side;
     for (int64_t b = 0; b < amp_blocks(p->x_source.c); b++) {
-      const AmpWinoRows r = amp_wino_rows(p, &p->x_source, b, image, h + p->high.origin, 4);
-      amp_wino_x_row(&r, p->wide.origin, across, p->x + i * across * ins + b * AMP_BLOCK, ins,
-                     p->x_step);
+      const AmpWinoRows r = amp_wino_rows(p, &p->x_source, b, image, h + p->high.origin, side + 2);
+      (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
+          &r, p->wide.origin, across, p->x + i * across * ins + b * AMP_BLOCK, ins, p->x_step);
     }
     for (int64_t b = 0; b < p->blocks; b++) {
-      const AmpWinoRows r = amp_wino_rows(p, &p->dy_source, b, image, h, 2);
-      amp_wino_dy_row(&r, across, p->dy + (b * p->tiles + i * across) * AMP_BLOCK, AMP_BLOCK,
-                      p->dy_step);
+      const AmpWinoRows r = amp_wino_rows(p, &p->dy_source, b, image, h, side);
+      (side == 2 ? amp_wino_dy_2 : amp_wino_dy_4)(
+          &r, across, p->dy + (b * p->tiles + i * across) * AMP_BLOCK, AMP_BLOCK, p->dy_step);
     }
   }
 }
@@ -208,6 +168,7 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
 /* Adds what a piece gives to all sums. */
 AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
   const int64_t ins = amp_wino_grad_ins(p->a), step = amp_wino_step(AMP_BLOCK * ins);
+  const int64_t all = amp_wino_all(p->a->winograd);
   const AmpGradTile tile = {.images = 1,
                             .rows = 1,
                             .cols = p->tiles,
@@ -215,13 +176,13 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
                             .vec_col = ins,
                             .vec_block = AMP_BLOCK,
                             .outs = ins};
-  amp_grad_share(&p->fetch, AMP_WINO * p->blocks * p->steps[0].n);
-  for (int i = 0; i < AMP_WINO; i++)
+  amp_grad_share(&p->fetch, all * p->blocks * p->steps[0].n);
+  for (int64_t i = 0; i < all; i++)
     for (int64_t b = 0; b < p->blocks; b++) {
       const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks];
       const float *x = p->x + i * p->x_step;
       const float *dy = p->dy + i * p->dy_step + b * p->tiles * AMP_BLOCK;
-      float *sum = p->sums + (b * AMP_WINO + i) * step;
+      float *sum = p->sums + (b * all + i) * step;
       for (int s = 0; s < steps->n; s++) {
         const int out = steps->step[s].unit, in = steps->step[s].vec;
         steps->step[s].run(&tile, dy + out, x + in, sum + out * ins + in,
@@ -247,11 +208,8 @@ AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const fl
       const int64_t to = first + k * AMP_WINO_TAPS * a->c + e;
       const int whole = n - e >= AMP_WIDE && dtype == AMPRT_F32;
       float *at = whole ? (float *)out + to : other[0];
-      AmpV products[AMP_WINO], taps[3][3];
-      AMP_UNROLL(16)
-      for (int i = 0; i < AMP_WINO; i++)
-        products[i] = amp_v_load(sums + i * step + e);
-      amp_wino_taps(products, taps);
+      AmpV taps[3][3];
+      (a->winograd == 2 ? amp_wino_taps_2 : amp_wino_taps_4)(sums + e, step, taps);
       AMP_UNROLL(9)
       for (int t = 0; t < AMP_WINO_TAPS; t++, at += whole ? a->c : AMP_WIDE) {
         amp_v_store(at, taps[t / 3][t % 3]);
@@ -356,7 +314,7 @@ AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
   const int64_t blocks = amp_blocks(a->k), want = run->threads->count();
   int wild = 0;
   AmpWinoGradLoop loop = {.a = a, .groups = amp_pieces(a->c, AMP_GRAD_GROUP), .wild = &wild};
-  const int winograd = a->wino_rows && !amp_grad_pairs(a);
+  const int winograd = a->winograd && !amp_grad_pairs(a);
   if (winograd) {
     int64_t each = a->wino_blocks;
     while (each > 1 && a->wino_slots * amp_pieces(blocks, each) * loop.groups < want)

@@ -1,126 +1,271 @@
-/* The transforms of Winograd's method F(2x2,3x3), with which 2 x 2 results of a 3 x 3 window take
- * 16 products in the place of 36: Y = A'((G g G') * (B' d B))A for the filter g and the 4 x 4
- * elements d (Lavin and Gray 2016, "Fast algorithms for convolutional neural networks"). All of
- * them go along the channels, and each element is the same sums in the same order whatever the
- * width of vectors.
+/* The transforms of Winograd's method, with which the results of a tile, `side` x `side` of a window
+ * of 3 x 3, take (side + 2)^2 products in the place of 9 * side^2: Y = A'((G g G') * (B' d B))A for
+ * the filter g and the elements d that the tile reads (Lavin and Gray 2016, "Fast algorithms for
+ * convolutional neural networks"). For F(2x2,3x3), whose points are 0, 1, -1 and infinity:
  *
  *        | 1  0 -1  0 |        | 1   0   0  |
  *   B' = | 0  1  1  0 |    G = | 1/2  1/2 1/2 |    A' = | 1 1  1  0 |
  *        | 0 -1  1  0 |        | 1/2 -1/2 1/2 |         | 0 1 -1 -1 |
  *        | 0  1  0 -1 |        | 0   0   1  |
- */
+ *
+ * For F(4x4,3x3) the points are 0, a, -a, b, -b and infinity, with f(p, q) = 1 / (2 p p (p p - q q)):
+ *
+ *        | aabb   0   -aa-bb  0    1  0 |       | 1/aabb     0          0     |
+ *        | 0    -abb   -bb    a    1  0 |       | f(a,b)  a f(a,b)  aa f(a,b) |
+ *   B' = | 0     abb   -bb   -a    1  0 |   G = | f(a,b) -a f(a,b)  aa f(a,b) |
+ *        | 0    -baa   -aa    b    1  0 |       | f(b,a)  b f(b,a)  bb f(b,a) |
+ *        | 0     baa   -aa   -b    1  0 |       | f(b,a) -b f(b,a)  bb f(b,a) |
+ *        | 0    aabb    0  -aa-bb  0  1 |       | 0          0          1     |
+ *
+ * and A' has the powers 0 to 3 of each point. With a = 5/8 and b = 3/2 all factors but those of G
+ * are exact, and rounding errors are some twice those of direct convolutions, where the usual 1 and
+ * 2 give six times them (root mean square, 64 channels, normal values; tests/ops/own.c has bounds).
+ *
+ * All of them go along the channels, and each element is the same sums in the same order whatever
+ * the width of vectors. */
 #ifndef AMP_WINO_TILE_H
 #define AMP_WINO_TILE_H
 
 #include "codegen/text/cpu/conv.h"
 
-/* B' of four elements. */
-AMP_INLINE void amp_wino_b(const AmpV d[4], AmpV to[4]) {
-  to[0] = d[0] - d[2];
-  to[1] = d[1] + d[2];
-  to[2] = d[2] - d[1];
-  to[3] = d[1] - d[3];
+/* The points of F(4x4,3x3). */
+#define AMP_WINO_P 0.625f
+#define AMP_WINO_Q 1.5f
+
+/* x + factor * y */
+AMP_INLINE AmpV amp_wino_more(AmpV x, float factor, AmpV y) {
+  return amp_v_fma(amp_v_all(factor), y, x);
 }
 
-/* The same of a column of four elements, each `row` floats behind the one before. */
-AMP_INLINE void amp_wino_column(const float *x, int64_t row, AmpV to[4]) {
-  const AmpV d[4] = {amp_v_load(x), amp_v_load(x + row), amp_v_load(x + 2 * row),
-                     amp_v_load(x + 3 * row)};
-  amp_wino_b(d, to);
+/* ---- along one axis: a tile of `side` results has side + 2 elements and products ---- */
+
+/* B' of the elements that a tile reads. */
+AMP_INLINE void amp_wino_b(const int side, const AmpV *d, AmpV *to) {
+  if (side == 2) {
+    to[0] = d[0] - d[2];
+    to[1] = d[1] + d[2];
+    to[2] = d[2] - d[1];
+    to[3] = d[1] - d[3];
+    return;
+  }
+  const float pp = AMP_WINO_P * AMP_WINO_P, qq = AMP_WINO_Q * AMP_WINO_Q;
+  const AmpV even_p = amp_wino_more(d[4], -qq, d[2]), odd_p = amp_wino_more(d[3], -qq, d[1]);
+  const AmpV even_q = amp_wino_more(d[4], -pp, d[2]), odd_q = amp_wino_more(d[3], -pp, d[1]);
+  to[0] = amp_wino_more(amp_wino_more(d[4], -pp - qq, d[2]), pp * qq, d[0]);
+  to[1] = amp_wino_more(even_p, AMP_WINO_P, odd_p);
+  to[2] = amp_wino_more(even_p, -AMP_WINO_P, odd_p);
+  to[3] = amp_wino_more(even_q, AMP_WINO_Q, odd_q);
+  to[4] = amp_wino_more(even_q, -AMP_WINO_Q, odd_q);
+  to[5] = amp_wino_more(amp_wino_more(d[5], -pp - qq, d[3]), pp * qq, d[1]);
 }
 
-/* Ends the transform of a tile whose columns are transformed, the left two and the right two. The
- * right ones are the left ones of the next tile, so they are moved there. */
-AMP_INLINE void amp_wino_b_rows(AmpV left[2][4], AmpV right[2][4], float *to, int64_t step) {
-  AMP_UNROLL(4)
-  for (int i = 0; i < 4; i++) {
-    const AmpV b[4] = {left[0][i], left[1][i], right[0][i], right[1][i]};
-    AmpV v[4];
-    amp_wino_b(b, v);
-    AMP_UNROLL(4)
-    for (int j = 0; j < 4; j++)
-      amp_v_store(to + (4 * i + j) * step, v[j]);
-    left[0][i] = right[0][i];
-    left[1][i] = right[1][i];
+/* The factors of G: of one point, f(p,q), p f(p,q) and pp f(p,q). */
+#define AMP_WINO_F(p, q) (1 / (2 * (p) * (p) * ((p) * (p) - (q) * (q))))
+typedef struct AmpWinoFactors {
+  float zero, of_p[3], of_q[3];
+} AmpWinoFactors;
+#define AMP_WINO_POINT(p, q)                                                                       \
+  { AMP_WINO_F(p, q), (p)*AMP_WINO_F(p, q), (p) * (p)*AMP_WINO_F(p, q) }
+static const AmpWinoFactors amp_wino_factors = {
+    1 / (0.625 * 0.625 * 1.5 * 1.5), AMP_WINO_POINT(0.625, 1.5), AMP_WINO_POINT(1.5, 0.625)};
+
+/* G of the three taps. */
+AMP_INLINE void amp_wino_g(const int side, const AmpV g[3], AmpV *to) {
+  if (side == 2) {
+    const AmpV outer = g[0] + g[2], half = amp_v_all(0.5f);
+    to[0] = g[0];
+    to[1] = (outer + g[1]) * half;
+    to[2] = (outer - g[1]) * half;
+    to[3] = g[2];
+    return;
+  }
+  const AmpWinoFactors *f = &amp_wino_factors;
+  const AmpV even_p = amp_wino_more(amp_v_all(f->of_p[0]) * g[0], f->of_p[2], g[2]);
+  const AmpV even_q = amp_wino_more(amp_v_all(f->of_q[0]) * g[0], f->of_q[2], g[2]);
+  to[0] = amp_v_all(f->zero) * g[0];
+  to[1] = amp_wino_more(even_p, f->of_p[1], g[1]);
+  to[2] = amp_wino_more(even_p, -f->of_p[1], g[1]);
+  to[3] = amp_wino_more(even_q, f->of_q[1], g[1]);
+  to[4] = amp_wino_more(even_q, -f->of_q[1], g[1]);
+  to[5] = g[2];
+}
+
+/* G' of the products, which gives the three taps. */
+AMP_INLINE void amp_wino_gt(const int side, const AmpV *u, AmpV to[3]) {
+  if (side == 2) {
+    const AmpV half = amp_v_all(0.5f), middle = half * (u[1] + u[2]);
+    to[0] = u[0] + middle;
+    to[1] = half * (u[1] - u[2]);
+    to[2] = middle + u[3];
+    return;
+  }
+  const AmpWinoFactors *f = &amp_wino_factors;
+  const AmpV even_p = u[1] + u[2], even_q = u[3] + u[4];
+  const AmpV odd_p = u[1] - u[2], odd_q = u[3] - u[4];
+  const AmpV outer = amp_v_all(f->zero) * u[0];
+  to[0] = amp_wino_more(amp_wino_more(outer, f->of_p[0], even_p), f->of_q[0], even_q);
+  to[1] = amp_wino_more(amp_v_all(f->of_p[1]) * odd_p, f->of_q[1], odd_q);
+  to[2] = amp_wino_more(amp_wino_more(u[5], f->of_p[2], even_p), f->of_q[2], even_q);
+}
+
+/* A' of the products, which gives the results. */
+AMP_INLINE void amp_wino_a(const int side, const AmpV *p, AmpV *to) {
+  if (side == 2) {
+    to[0] = p[0] + p[1] + p[2];
+    to[1] = p[1] - p[2] - p[3];
+    return;
+  }
+  const float pp = AMP_WINO_P * AMP_WINO_P, qq = AMP_WINO_Q * AMP_WINO_Q;
+  const AmpV even_p = p[1] + p[2], even_q = p[3] + p[4];
+  const AmpV odd_p = p[1] - p[2], odd_q = p[3] - p[4];
+  to[0] = p[0] + even_p + even_q;
+  to[1] = amp_wino_more(amp_v_all(AMP_WINO_P) * odd_p, AMP_WINO_Q, odd_q);
+  to[2] = amp_wino_more(amp_v_all(pp) * even_p, qq, even_q);
+  to[3] = amp_wino_more(amp_wino_more(p[5], pp * AMP_WINO_P, odd_p), qq * AMP_WINO_Q, odd_q);
+}
+
+/* A of results, or of their gradients. */
+AMP_INLINE void amp_wino_e(const int side, const AmpV *y, AmpV *to) {
+  if (side == 2) {
+    to[0] = y[0];
+    to[1] = y[0] + y[1];
+    to[2] = y[0] - y[1];
+    to[3] = -y[1];
+    return;
+  }
+  const float pp = AMP_WINO_P * AMP_WINO_P, qq = AMP_WINO_Q * AMP_WINO_Q;
+  const AmpV even_p = amp_wino_more(y[0], pp, y[2]), odd_p = amp_wino_more(y[1], pp, y[3]);
+  const AmpV even_q = amp_wino_more(y[0], qq, y[2]), odd_q = amp_wino_more(y[1], qq, y[3]);
+  to[0] = y[0];
+  to[1] = amp_wino_more(even_p, AMP_WINO_P, odd_p);
+  to[2] = amp_wino_more(even_p, -AMP_WINO_P, odd_p);
+  to[3] = amp_wino_more(even_q, AMP_WINO_Q, odd_q);
+  to[4] = amp_wino_more(even_q, -AMP_WINO_Q, odd_q);
+  to[5] = y[3];
+}
+
+/* ---- of an image ---- */
+
+/* The rows of an image that a row of tiles reads, and columns 0..cols-1 of them: what lies beyond
+ * is zeros. */
+typedef struct AmpWinoRows {
+  const float *at[AMP_WINO_EDGE];
+  int64_t step[AMP_WINO_EDGE]; /* from column to column; 0: a row of zeros */
+  int64_t cols;
+} AmpWinoRows;
+
+/* The vectors that begin at float `lane` of one column, of n rows. */
+AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, AmpV *d,
+                              const int n) {
+  if (column >= 0 && column < r->cols) {
+    AMP_UNROLL(6)
+    for (int i = 0; i < n; i++)
+      d[i] = amp_v_load(r->at[i] + column * r->step[i] + lane);
+  } else {
+    AMP_UNROLL(6)
+    for (int i = 0; i < n; i++)
+      d[i] = amp_v_all(0);
   }
 }
 
-/* A row of n neighbouring tiles of one block of channels. The image's pixels are AMP_BLOCK floats
- * apart and its rows `row`; the transformed elements of a tile are `step` apart. */
-AMP_FN void amp_wino_row(const float *x, int64_t row, int64_t n, float *to, int64_t step) {
-  for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
-    const float *from = x + l;
-    AmpV left[2][4], right[2][4];
-    amp_wino_column(from, row, left[0]);
-    amp_wino_column(from + AMP_BLOCK, row, left[1]);
-    for (int64_t t = 0; t < n; t++) {
-      from += 2 * AMP_BLOCK;
-      amp_wino_column(from, row, right[0]);
-      amp_wino_column(from + AMP_BLOCK, row, right[1]);
-      amp_wino_b_rows(left, right, to + t * AMP_BLOCK + l, step);
+/* B' d B of n neighbouring tiles, of one block of channels: `column` is the first that they read.
+ * They are `tile` floats apart, their transformed elements `step`. */
+AMP_INLINE void amp_wino_in_row(const int side, const AmpWinoRows *r, int64_t column, int64_t n,
+                                float *to, int64_t tile, int64_t step) {
+  enum { STRIP = 4 }; /* tiles whose transformed columns stay in the first-level cache */
+  const int edge = side + 2;
+  for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE)
+    for (int64_t t = 0; t < n; t += STRIP) {
+      const int64_t tiles = amp_least(n - t, STRIP);
+      AmpV columns[STRIP * (AMP_WINO_EDGE - 2) + 2][AMP_WINO_EDGE];
+      for (int64_t j = 0; j < side * tiles + 2; j++) {
+        AmpV d[AMP_WINO_EDGE];
+        amp_wino_take(r, column + side * t + j, l, d, edge);
+        amp_wino_b(side, d, columns[j]);
+      }
+      for (int64_t i = 0; i < tiles; i++)
+        for (int h = 0; h < edge; h++) {
+          float *at = to + (t + i) * tile + h * edge * step + l;
+          AmpV d[AMP_WINO_EDGE], v[AMP_WINO_EDGE];
+          AMP_UNROLL(6)
+          for (int j = 0; j < edge; j++)
+            d[j] = columns[side * i + j][h];
+          amp_wino_b(side, d, v);
+          AMP_UNROLL(6)
+          for (int j = 0; j < edge; j++)
+            amp_v_store(at + j * step, v[j]);
+        }
     }
-  }
+}
+AMP_FN void amp_wino_row_2(const AmpWinoRows *r, int64_t column, int64_t n, float *to, int64_t tile,
+                           int64_t step) {
+  amp_wino_in_row(2, r, column, n, to, tile, step);
+}
+AMP_FN void amp_wino_row_4(const AmpWinoRows *r, int64_t column, int64_t n, float *to, int64_t tile,
+                           int64_t step) {
+  amp_wino_in_row(4, r, column, n, to, tile, step);
 }
 
-/* G of three elements. */
-AMP_INLINE void amp_wino_g(const AmpV g[3], AmpV to[4]) {
-  const AmpV outer = g[0] + g[2], half = amp_v_all(0.5f);
-  to[0] = g[0];
-  to[1] = (outer + g[1]) * half;
-  to[2] = (outer - g[1]) * half;
-  to[3] = g[2];
-}
+/* ---- of a filter ---- */
 
-/* n elements, a multiple of a vector, of each tap of a filter; its taps are `tap` floats apart,
- * the transformed ones `step`. */
-AMP_FN void amp_wino_filter(const float *from, int64_t tap, int64_t n, float *to, int64_t step) {
+/* G g G' of n elements, a multiple of a vector, of each tap of a filter; its taps are `tap` floats
+ * apart, the transformed ones `step`. */
+AMP_INLINE void amp_wino_in_filter(const int side, const float *from, int64_t tap, int64_t n,
+                                   float *to, int64_t step) {
+  const int edge = side + 2;
   for (int64_t i = 0; i < n; i += AMP_WIDE) {
-    AmpV column[3][4];
+    AmpV column[3][AMP_WINO_EDGE];
     AMP_UNROLL(3)
     for (int s = 0; s < 3; s++) {
-      AmpV g[3];
-      AMP_UNROLL(3)
-      for (int r = 0; r < 3; r++)
-        g[r] = amp_v_load(from + (3 * r + s) * tap + i);
-      amp_wino_g(g, column[s]);
+      const AmpV g[3] = {amp_v_load(from + s * tap + i), amp_v_load(from + (3 + s) * tap + i),
+                         amp_v_load(from + (6 + s) * tap + i)};
+      amp_wino_g(side, g, column[s]);
     }
-    AMP_UNROLL(4)
-    for (int r = 0; r < 4; r++) {
+    AMP_UNROLL(6)
+    for (int r = 0; r < edge; r++) {
       const AmpV row[3] = {column[0][r], column[1][r], column[2][r]};
-      AmpV u[4];
-      amp_wino_g(row, u);
-      AMP_UNROLL(4)
-      for (int s = 0; s < 4; s++)
-        amp_v_store(to + (4 * r + s) * step + i, u[s]);
+      AmpV u[AMP_WINO_EDGE];
+      amp_wino_g(side, row, u);
+      AMP_UNROLL(6)
+      for (int s = 0; s < edge; s++)
+        amp_v_store(to + (edge * r + s) * step + i, u[s]);
     }
   }
 }
-
-/* A' of four elements. */
-AMP_INLINE void amp_wino_a(const AmpV p[4], AmpV to[2]) {
-  to[0] = p[0] + p[1] + p[2];
-  to[1] = p[1] - p[2] - p[3];
+AMP_FN void amp_wino_filter_2(const float *from, int64_t tap, int64_t n, float *to, int64_t step) {
+  amp_wino_in_filter(2, from, tap, n, to, step);
+}
+AMP_FN void amp_wino_filter_4(const float *from, int64_t tap, int64_t n, float *to, int64_t step) {
+  amp_wino_in_filter(4, from, tap, n, to, step);
 }
 
-/* The 2 x 2 results of a tile from its products, which are `step` floats apart. */
-AMP_INLINE void amp_wino_results(const float *from, int64_t step, AmpV y[2][2]) {
-  AmpV column[4][2];
-  AMP_UNROLL(4)
-  for (int j = 0; j < 4; j++) {
-    const AmpV p[4] = {amp_v_load(from + j * step), amp_v_load(from + (4 + j) * step),
-                       amp_v_load(from + (8 + j) * step), amp_v_load(from + (12 + j) * step)};
-    amp_wino_a(p, column[j]);
+/* ---- of results ---- */
+
+/* The results of a tile from its products, which are `step` floats apart. */
+AMP_INLINE void amp_wino_results(const int side, const float *from, int64_t step, AmpV y[4][4]) {
+  const int edge = side + 2;
+  AmpV column[AMP_WINO_EDGE][4];
+  AMP_UNROLL(6)
+  for (int j = 0; j < edge; j++) {
+    AmpV p[AMP_WINO_EDGE];
+    AMP_UNROLL(6)
+    for (int i = 0; i < edge; i++)
+      p[i] = amp_v_load(from + (edge * i + j) * step);
+    amp_wino_a(side, p, column[j]);
   }
-  AMP_UNROLL(2)
-  for (int i = 0; i < 2; i++) {
-    const AmpV row[4] = {column[0][i], column[1][i], column[2][i], column[3][i]};
-    amp_wino_a(row, y[i]);
+  AMP_UNROLL(4)
+  for (int i = 0; i < side; i++) {
+    AmpV row[AMP_WINO_EDGE];
+    AMP_UNROLL(6)
+    for (int j = 0; j < edge; j++)
+      row[j] = column[j][i];
+    amp_wino_a(side, row, y[i]);
   }
 }
 
 /* ---- products ---- */
 
-/* One of the AMP_WINO products of some tiles: x is what is read of the tiles, `block` floats from
+/* One of the products of some tiles: x is what is read of the tiles, `block` floats from
  * one block of its channels to the next, w the filter, y the products. */
 typedef struct AmpWinoRun {
   const float *x, *w;

@@ -120,15 +120,18 @@ static void args_add(ArgList *list, const char *const *arg) {
 
 #define args(list, ...) args_add(list, (const char *const[]){__VA_ARGS__, NULL})
 
-/* The C compiler, which the user may name with arguments, as in CC="ccache gcc". $CC is that of
- * this machine. */
-static void args_compiler(const Build *b, ArgList *list) {
-  const char *own = b->arch->compiler ? b->arch->compiler : getenv("CC");
-  const char *cc = b->options->cc ? b->options->cc : own;
-  for (const char *word; (word = list_word(b->arena, &cc, ' ')) != NULL;)
+const char *const *compiler_words(Arena *arena, const char *cc, const CpuArch *arch) {
+  ArgList *list = arena_new_of(arena, ArgList);
+  const char *rest = cc ? cc : arch->compiler ? arch->compiler : getenv("CC");
+  for (const char *word; (word = list_word(arena, &rest, ' ')) != NULL;)
     args(list, word);
   if (list->n == 0)
     args(list, "cc");
+  return list->arg;
+}
+
+static void args_compiler(const Build *b, ArgList *list) {
+  args_add(list, compiler_words(b->arena, b->options->cc, b->arch));
 }
 
 const char *const build_flags[] = {

@@ -9,6 +9,12 @@
 /* build.c: what generated C is compiled with, but for -march, -O and names. Ends in NULL. */
 extern const char *const build_flags[];
 
+/* build.c: the words of the command that compiles and links programs for a CPU, ended by NULL. `cc`
+ * is the value of --cc, NULL if that is absent; $CC is the compiler of this machine alone. It may
+ * be several words, as in CC="ccache gcc". */
+struct CpuArch;
+const char *const *compiler_words(Arena *arena, const char *cc, const struct CpuArch *arch);
+
 /* resource.c: the folder that holds libamprt.a, libamprt_static.a, libamprt_dnn.a, libprotobuf-c.a,
  * amprt.h and dnn_rt.h: `wanted`, or the one that belongs to the running ampcc. NULL after one line
  * on stderr. */

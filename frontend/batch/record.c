@@ -4,14 +4,15 @@
  *   {"key": "...", "program_sha256": "...", "program_bytes": 579544, "model": ..., "parts": [...]}
  *
  * The key is the hash of all that the program is made of. */
-#define _GNU_SOURCE /* st_mtim */
 #include "codegen/program/build.h"
+#include "codegen/program/used.h"
 #include "frontend/batch/batch.h"
 #include "ir/base/list.h"
 #include "ir/base/output.h"
 #include "ir/base/sha256.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,27 +92,15 @@ static bool add_runtime(Arena *arena, Sha256 *sha, const char *folder) {
   return n > 0;
 }
 
-/* Adds the place, size and time of a command that is looked for as the shell does. */
-static void add_command(Arena *arena, Sha256 *sha, const char *name) {
-  const char *list = strchr(name, '/') ? "" : getenv("PATH");
-  const char *folder, *path = name;
-  struct stat st = {0};
-  bool found = strchr(name, '/') && stat(name, &st) == 0;
-  while (!found && (folder = list_word(arena, &list, ':')) != NULL) {
-    path = arena_printf(arena, "%s/%s", folder, name);
-    found = stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & S_IXUSR;
+/* Adds the C compiler's command, and the place, size and time of each word that names a program. */
+static void add_compiler(Arena *arena, Sha256 *sha, const char *const *word) {
+  for (; *word; word++) {
+    const char *path = **word == '-' ? NULL : program_path(arena, *word);
+    FileStamp stamp = path ? stamp_of(path) : (FileStamp){0};
+    add_text(sha, *word);
+    add_text(sha, arena_printf(arena, "%s %" PRId64 " %" PRId64 ".%09" PRId64, path ? path : "",
+                               stamp.bytes, stamp.modified[0], stamp.modified[1]));
   }
-  add_text(sha, arena_printf(arena, "%s %lld %lld.%09ld", path, (long long)st.st_size,
-                             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec));
-}
-
-/* Adds the C compiler, which may be several words, as in CC="ccache gcc". */
-static void add_compiler(Arena *arena, Sha256 *sha, const char *cc) {
-  const char *given = cc ? cc : getenv("CC"), *words = given && *given ? given : "cc";
-  add_text(sha, words);
-  for (const char *word; (word = list_word(arena, &words, ' ')) != NULL;)
-    if (*word != '-')
-      add_command(arena, sha, word);
 }
 
 /* The hash of this ampcc and its runtime; those of one folder are read once. NULL if there are
@@ -157,7 +146,9 @@ const char *record_key(Batch *batch, const BatchProgram *program) {
   const char *dot = strrchr(program->model, '.'); /* says which form it has */
   add_text(&sha, dot ? dot : "");
   add_text(&sha, build);
-  add_compiler(arena, &sha, batch_text(batch, program, OPT_cc));
+  add_compiler(arena, &sha,
+               compiler_words(arena, batch_text(batch, program, OPT_cc),
+                              targets_cpu(batch_text(batch, program, OPT_target))));
   for (int i = 0; i < program->n_words; i++)
     if (!is_silent(program->word[i].option))
       add_text(&sha, program->word[i].text);

@@ -92,6 +92,13 @@ bool targets_parse(Arena *arena, const char *text, TargetList *out) {
   return out->n > 0;
 }
 
+const CpuArch *targets_cpu(const char *text) {
+  for (int i = 0; i < N_CPUS; i++)
+    if (list_has(text, cpus[i]->target))
+      return cpus[i];
+  return cpus[0];
+}
+
 void targets_list(FILE *out) {
   for (int i = 0; i < N_CPUS; i++)
     fprintf(out, "%-14s %s\n", cpus[i]->target, cpus[i]->summary);

@@ -20,6 +20,8 @@ typedef struct TargetList {
  * which the first one named stands. A program is for one kind of CPU. False after one line on
  * stderr. */
 bool targets_parse(Arena *arena, const char *text, TargetList *out);
+/* The CPU that such a list names, or that beside the GPUs that it names; NULL is an empty list. */
+const CpuArch *targets_cpu(const char *text);
 /* Prints what --list-targets shows. */
 void targets_list(FILE *out);
 

@@ -77,14 +77,9 @@ static bool asks_for_program(const Options *options) {
 
 /* The C compiler, if it is one word that names a program. What a script runs cannot be known. */
 static const char *compiler(Arena *arena, const Options *options) {
-  const CpuArch *arch = options->targets.arch;
-  const char *own = arch->compiler ? arch->compiler : getenv("CC");
-  const char *cc = options->text[OPT_cc] ? options->text[OPT_cc] : own;
-  const char *name = list_word(arena, &cc, ' ');
+  const char *const *word = compiler_words(arena, options->text[OPT_cc], options->targets.arch);
   char magic[4] = "";
-  if (name && list_word(arena, &cc, ' '))
-    return NULL;
-  const char *path = program_path(arena, name ? name : "cc");
+  const char *path = word[1] ? NULL : program_path(arena, word[0]);
   FILE *file = path ? fopen(path, "rb") : NULL;
   bool good = file && fread(magic, 1, 4, file) == 4 && memcmp(magic, "\177ELF", 4) == 0;
   if (file)

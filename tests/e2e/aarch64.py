@@ -9,6 +9,7 @@ without the runtime for AArch64 or qemu-aarch64 (README.md, Dependencies).
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -115,6 +116,17 @@ def compiled():
     return good
 
 
+def batch():
+    """A batch makes a program again when the compiler for that CPU is another."""
+    def made(**env):
+        said = run(AMPCC, "--batch=model.pb", "--out-dir=batch", TARGET, status=3 if env else 0, **env)
+        return re.search(r"1 (made|unchanged|failed)", said)[1]
+    os.mkdir("bin")
+    os.symlink("/bin/false", "bin/aarch64-linux-gnu-gcc")
+    got = [made(), made(), made(PATH=os.path.abspath("bin") + ":" + os.environ["PATH"])]
+    return check("--batch: another compiler", got == ["made", "unchanged", "failed"], got)
+
+
 def refused():
     os.mkdir("bare")
     for name in os.listdir(RESOURCE):
@@ -143,4 +155,4 @@ if not os.path.exists(RESOURCE + "/aarch64/libamprt.a") or not shutil.which(QEMU
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     run(ZOO, "cifar_resnet8", "-o", "model.pb")
-    sys.exit(0 if compiled() & refused() & static() & train() & together() & clang() else 1)
+    sys.exit(0 if compiled() & batch() & refused() & static() & train() & together() & clang() else 1)

@@ -49,7 +49,7 @@ typedef struct CpuArch {
   const char *cpus_said, *cpus_hint; /* what is said of other names */
   const char *any;                   /* the -march value that every CPU of the kind runs */
   const char *flag;                  /* further argument of the compiler, or NULL */
-  const char *assembler;             /* that compilers for it call */
+  const char *assembler, *linker;    /* that compilers for it call */
   const char *compiler;              /* NULL: $CC, else cc */
   const char *folder;                /* of its libraries in the resource folder; NULL: itself */
   const char *zlib;                  /* what zlib is linked by: as Backend.libraries */

@@ -42,6 +42,7 @@ const CpuArch cpu_x86_64 = {
     /* Without it, compilers use half of the vectors of AVX-512. */
     .flag = "-mprefer-vector-width=512",
     .assembler = "as",
+    .linker = "ld",
     .zlib = "-lz",
 };
 
@@ -53,6 +54,7 @@ const CpuArch cpu_aarch64 = {
     .cpus_hint = "its name is armv8-a",
     .any = "armv8-a",
     .assembler = "aarch64-linux-gnu-as",
+    .linker = "aarch64-linux-gnu-ld",
     .compiler = "aarch64-linux-gnu-gcc",
     .folder = "aarch64",
     .zlib = "libz.a",

@@ -147,7 +147,7 @@ static bool find_key(Arena *arena, const Options *options, const PartList *parts
     while ((path = list_word(arena, &list, ',')) != NULL)
       good = key_file(arena, whole, path) && good;
   }
-  const char *const tool[] = {options->targets.arch->assembler, "ld"};
+  const char *const tool[] = {options->targets.arch->assembler, options->targets.arch->linker};
   for (int i = 0; i < 2; i++) {
     const char *path = program_path(arena, tool[i]);
     if (path)

@@ -127,6 +127,22 @@ def batch():
     return check("--batch: another compiler", got == ["made", "unchanged", "failed"], got)
 
 
+def whole():
+    """A whole program comes from the cache until the linker for that CPU has changed."""
+    linker = os.path.join("bin", "aarch64-linux-gnu-ld")
+    shutil.copy(os.path.realpath(shutil.which(os.path.basename(linker))), linker)
+
+    def cached():
+        said = run(AMPCC, "model.pb", TARGET, "-v", "-o", "a", "--cache-dir=whole", "--cc=" + shutil.which("aarch64-linux-gnu-gcc"),
+                   PATH=os.path.abspath("bin") + ":" + os.environ["PATH"])
+        return "from the cache: the whole program" in said
+    got = [cached(), cached()]
+    with open(linker, "ab") as file:
+        file.write(b"1")
+    got.append(cached())
+    return check("another linker", got == [False, True, False], got)
+
+
 def refused():
     os.mkdir("bare")
     for name in os.listdir(RESOURCE):
@@ -155,4 +171,4 @@ if not os.path.exists(RESOURCE + "/aarch64/libamprt.a") or not shutil.which(QEMU
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     run(ZOO, "cifar_resnet8", "-o", "model.pb")
-    sys.exit(0 if compiled() & batch() & refused() & static() & train() & together() & clang() else 1)
+    sys.exit(0 if compiled() & batch() & whole() & refused() & static() & train() & together() & clang() else 1)

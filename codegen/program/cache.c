@@ -21,7 +21,7 @@ typedef struct Header {
 static const char magic[8] = "ampcc 4", unfinished[] = "new.";
 enum {
   PATH_BYTES = 4096,
-  NAME_CHARACTERS = 2 * SHA256_BYTES,
+  NAME_CHARACTERS = SHA256_TEXT - 1,
   OLD_NAME_CHARACTERS = 16, /* of entries that begin with "ampcc 2" */
   FRESH_SECONDS = 3600,
   MOST_ENTRIES = 20000,
@@ -134,10 +134,9 @@ static Header header_of(const CacheKey *key, const void *data, size_t size) {
 
 static bool entry_path(const char *folder, const CacheKey *key, char path[PATH_BYTES]) {
   unsigned char hash[SHA256_BYTES];
-  char name[NAME_CHARACTERS + 1];
+  char name[SHA256_TEXT];
   sha256_get(&key->sha, hash);
-  for (int i = 0; i < SHA256_BYTES; i++)
-    snprintf(name + 2 * i, 3, "%02x", hash[i]);
+  sha256_hex(hash, name);
   return snprintf(path, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES;
 }
 
@@ -353,7 +352,7 @@ static bool is_whole(int fd, const char *name) {
   Header header;
   Sha256 sha = sha256_begin();
   unsigned char hash[SHA256_BYTES];
-  char part[1 << 16], hex[3];
+  char part[1 << 16], right_name[SHA256_TEXT];
   ssize_t n;
   uint64_t bytes = 0;
   if (!read_all(fd, &header, sizeof header))
@@ -361,11 +360,9 @@ static bool is_whole(int fd, const char *name) {
   const char *kind = header_kind(&header);
   if (!kind || kind != header.kind)
     return kind != NULL;
-  for (int i = 0; i < SHA256_BYTES; i++) {
-    snprintf(hex, sizeof hex, "%02x", header.key[i]);
-    if (memcmp(name + (size_t)(2 * i), hex, 2) != 0)
-      return false;
-  }
+  sha256_hex(header.key, right_name);
+  if (strcmp(name, right_name) != 0)
+    return false;
   while ((n = read(fd, part, sizeof part)) > 0) {
     sha256_add(&sha, part, (size_t)n);
     bytes += (uint64_t)n;

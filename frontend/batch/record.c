@@ -25,9 +25,8 @@ static void add_text(Sha256 *sha, const char *text) {
 static const char *hex(Arena *arena, const Sha256 *sha) {
   unsigned char hash[SHA256_BYTES];
   sha256_get(sha, hash);
-  char *text = arena_alloc(arena, 2 * SHA256_BYTES + 1);
-  for (int i = 0; i < SHA256_BYTES; i++)
-    snprintf(text + 2 * i, 3, "%02x", hash[i]);
+  char *text = arena_alloc(arena, SHA256_TEXT);
+  sha256_hex(hash, text);
   return text;
 }
 
@@ -171,17 +170,16 @@ static bool same(const char *a, const char *b) {
 
 bool record_holds(Batch *batch, BatchProgram *program) {
   struct stat st;
-  const char *place = batch_place(batch, program);
+  const char *place = batch_place(batch, program), *sha256 = NULL;
   json_t *record = json_load_file(batch_file(batch, program, "json"), 0, NULL);
   bool good = program->key &&
               same(json_string_value(json_object_get(record, "key")), program->key) &&
               figures_read(batch->arena, record, &program->figures) && lstat(place, &st) == 0 &&
-              S_ISREG(st.st_mode) &&
-              same(json_string_value(json_object_get(record, "program_sha256")),
-                   hash_of_file(batch->arena, place));
+              S_ISREG(st.st_mode) && (sha256 = hash_of_file(batch->arena, place)) != NULL &&
+              same(json_string_value(json_object_get(record, "program_sha256")), sha256);
   if (good) {
     program->bytes = st.st_size;
-    program->sha256 = hash_of_file(batch->arena, place);
+    program->sha256 = sha256;
   } else {
     program->figures = (Figures){0};
   }

@@ -70,11 +70,15 @@ void sha256_get(const Sha256 *sha, unsigned char hash[SHA256_BYTES]) {
     hash[i] = (unsigned char)(end.state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
+void sha256_hex(const unsigned char hash[SHA256_BYTES], char text[SHA256_TEXT]) {
+  for (int i = 0; i < SHA256_BYTES; i++)
+    snprintf(text + 2 * i, 3, "%02x", hash[i]);
+}
+
 void sha256_text(const void *data, size_t size, char text[SHA256_TEXT]) {
   unsigned char hash[SHA256_BYTES];
   Sha256 sha = sha256_begin();
   sha256_add(&sha, data, size);
   sha256_get(&sha, hash);
-  for (int i = 0; i < SHA256_BYTES; i++)
-    snprintf(text + 2 * i, 3, "%02x", hash[i]);
+  sha256_hex(hash, text);
 }

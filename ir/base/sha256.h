@@ -17,6 +17,8 @@ Sha256 sha256_begin(void);
 void sha256_add(Sha256 *sha, const void *data, size_t size);
 /* The hash of all that was added. More may be added afterwards. */
 void sha256_get(const Sha256 *sha, unsigned char hash[SHA256_BYTES]);
+/* A hash in hexadecimal. */
+void sha256_hex(const unsigned char hash[SHA256_BYTES], char text[SHA256_TEXT]);
 /* The hash of these bytes alone, in hexadecimal. */
 void sha256_text(const void *data, size_t size, char text[SHA256_TEXT]);
 

@@ -12,10 +12,9 @@
 
 static void assert_hash(const Sha256 *sha, const char *hex) {
   unsigned char hash[SHA256_BYTES];
-  char text[2 * SHA256_BYTES + 1];
+  char text[SHA256_TEXT];
   sha256_get(sha, hash);
-  for (int i = 0; i < SHA256_BYTES; i++)
-    snprintf(text + 2 * i, 3, "%02x", hash[i]);
+  sha256_hex(hash, text);
   assert_string_equal(text, hex);
 }
 

@@ -20,21 +20,22 @@
  * where c of the roundings are of the sum over c channels, one for each product and sum. For
  * F(2x2,3x3) r is 10: 2 of B', in each direction 1, 4 of G, 4 of A'; for F(4x4,3x3) 24: 8 of each,
  * in each direction at most a factor of G, a product and two sums, or three sums and a product. It
- * is the componentwise form of Theorem 2 of Barabasz, Anderson, Soodhalter and Gregg, Error Analysis
- * and Improving the Accuracy of Winograd Convolution for Deep Neural Networks, ACM Transactions on
- * Mathematical Software 46(4), 2020.
+ * is the componentwise form of Theorem 2 of Barabasz, Anderson, Soodhalter and Gregg, Error
+ * Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks, ACM
+ * Transactions on Mathematical Software 46(4), 2020.
  *
  * The same holds for filters' gradients with s slots of p pieces of t tiles:
  *
  *   |w - W| <= gamma(t + p + s + r) |G'| ( sum over tiles of |B'||d||B| * |A||dy||A'| ) |G|
  *
- * where the sum over a piece begins at 0 and is then added to those before, and so are slots; r is 7
- * for F(3x3,2x2) and 26 for F(3x3,4x4): 8 of B', 8 of A, 10 of G'.
+ * where the sum over a piece begins at 0 and is then added to those before, and so are slots; r is
+ * 7 for F(3x3,2x2) and 26 for F(3x3,4x4): 8 of B', 8 of A, 10 of G'.
  *
  * Products may be subnormal, which a sum cannot be without being exact: each is off by 2^-150 more.
  * Where a transform may overflow, and where operands are bf16, which some CPUs multiply, the direct
- * kernel may have computed the result: then its bound, gamma(9 c) times the sum of the magnitudes of
- * the terms, holds too; with bf16 beside what is lost as those CPUs take and give 0 below 2^-126. */
+ * kernel may have computed the result: then its bound, gamma(9 c) times the sum of the magnitudes
+ * of the terms, holds too; with bf16 beside what is lost as those CPUs take and give 0 below
+ * 2^-126. */
 const double *wino_bound(Arena *arena, const Node *node, Winograd winograd, const EvalTensor *args);
 
 #endif

@@ -206,8 +206,8 @@ typedef struct AmpConvGrad {
   int64_t lane, lane_bytes;
   int64_t x_at, dy_at, sums_at;
   /* not 0: by Winograd's method with tiles of so many results along each axis, 2 or 4. A piece is
-   * wino_rows rows of wino_images images, a part is at most wino_blocks blocks of channels of dy and
-   * one group of channels of x, and all pieces are shared out to wino_slots slots. */
+   * wino_rows rows of wino_images images, a part is at most wino_blocks blocks of channels of dy
+   * and one group of channels of x, and all pieces are shared out to wino_slots slots. */
   int32_t winograd;
   int64_t wino_images, wino_rows, wino_blocks, wino_slots;
 } AmpConvGrad;

@@ -1,14 +1,16 @@
-/* The transforms of Winograd's method, with which the results of a tile, `side` x `side` of a window
- * of 3 x 3, take (side + 2)^2 products in the place of 9 * side^2: Y = A'((G g G') * (B' d B))A for
- * the filter g and the elements d that the tile reads (Lavin and Gray 2016, "Fast algorithms for
- * convolutional neural networks"). For F(2x2,3x3), whose points are 0, 1, -1 and infinity:
+/* The transforms of Winograd's method, with which the results of a tile, `side` x `side` of a
+ * window of 3 x 3, take (side + 2)^2 products in the place of 9 * side^2: Y = A'((G g G') * (B' d
+ * B))A for the filter g and the elements d that the tile reads (Lavin and Gray 2016, "Fast
+ * algorithms for convolutional neural networks"). For F(2x2,3x3), whose points are 0, 1, -1 and
+ * infinity:
  *
  *        | 1  0 -1  0 |        | 1   0   0  |
  *   B' = | 0  1  1  0 |    G = | 1/2  1/2 1/2 |    A' = | 1 1  1  0 |
  *        | 0 -1  1  0 |        | 1/2 -1/2 1/2 |         | 0 1 -1 -1 |
  *        | 0  1  0 -1 |        | 0   0   1  |
  *
- * For F(4x4,3x3) the points are 0, a, -a, b, -b and infinity, with f(p, q) = 1 / (2 p p (p p - q q)):
+ * For F(4x4,3x3) the points are 0, a, -a, b, -b and infinity, with
+ * f(p, q) = 1 / (2 p p (p p - q q)):
  *
  *        | aabb   0   -aa-bb  0    1  0 |       | 1/aabb     0          0     |
  *        | 0    -abb   -bb    a    1  0 |       | f(a,b)  a f(a,b)  aa f(a,b) |

@@ -5,7 +5,7 @@ enum { ALIGN = 64, F32 = sizeof(float) };
  * stay in the second-level cache beside the sums of GRAD_BLOCKS blocks of channels of dy, and are
  * at most GRAD_TILES, so that what one of the products reads stays in the first-level cache. All
  * slots together are small, so that they are added up soon. */
-enum { GRAD_BYTES = 448 << 10, GRAD_TILES = 100, GRAD_BLOCKS = 4 };
+enum { GRAD_BYTES = 640 << 10, GRAD_TILES = 100, GRAD_BLOCKS = 4 };
 enum { SLOTS = 16, SLOTS_BYTES = 5 << 18 };
 
 static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {

@@ -5,7 +5,6 @@
 #include "codegen/program/bytes.h"
 #include "ir/base/list.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,25 +48,15 @@ bool stamp_is_newer(const FileStamp *stamp, struct timespec time) {
                                           : stamp->changed[1] > time.tv_nsec;
 }
 
-static int by_name(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool hash_folder(const char *path, Sha256 *sha) {
   Arena *arena = arena_new();
-  const char **name = NULL;
-  int n = 0, cap = 0;
-  DIR *dir = opendir(path);
-  for (struct dirent *file; dir && (file = readdir(dir));)
-    arena_push(arena, name, n, cap, arena_printf(arena, "%s", file->d_name));
-  if (n)
-    qsort(name, (size_t)n, sizeof *name, by_name);
-  for (int i = 0; i < n; i++)
+  const char **name;
+  int n;
+  bool good = folder_names(arena, path, &name, &n);
+  for (int i = 0; good && i < n; i++)
     sha256_add(sha, name[i], strlen(name[i]) + 1);
-  if (dir)
-    closedir(dir);
   arena_free(arena);
-  return dir != NULL;
+  return good;
 }
 
 static bool hash_file(UsedFile *file) {

@@ -1,10 +1,10 @@
 /* What --batch names: models with their options, each once for every type of --dtype. */
 #include "ir/base/list.h"
 
+#include "codegen/program/bytes.h"
 #include "frontend/batch/batch.h"
 #include "ir/base/text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <stdlib.h>
@@ -127,28 +127,16 @@ static bool add_pattern(Batch *batch, const Wanted *wanted, const char *pattern)
   return good;
 }
 
-static int by_name(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The models in a folder, in the order of their names. */
 static bool add_folder(Batch *batch, const Wanted *wanted, const char *folder) {
-  const char **path = NULL;
-  int n = 0, cap = 0;
-  DIR *open = opendir(folder);
-  const struct dirent *entry;
-  if (!open)
+  const char **name;
+  int n;
+  if (!folder_names(batch->arena, folder, &name, &n))
     return refuse(folder, strerror(errno), NULL);
-  while ((entry = readdir(open)) != NULL)
-    if (model_ending(entry->d_name))
-      arena_push(batch->arena, path, n, cap,
-                 arena_printf(batch->arena, "%s/%s", folder, entry->d_name));
-  closedir(open);
   bool good = true;
-  if (n)
-    qsort(path, (size_t)n, sizeof *path, by_name);
   for (int i = 0; i < n && good; i++)
-    good = add_model(batch, wanted, path[i]);
+    if (model_ending(name[i]))
+      good = add_model(batch, wanted, arena_printf(batch->arena, "%s/%s", folder, name[i]));
   return good;
 }
 

@@ -5,13 +5,13 @@
  *
  * The key is the hash of all that the program is made of. */
 #include "codegen/program/build.h"
+#include "codegen/program/bytes.h"
 #include "codegen/program/used.h"
 #include "frontend/batch/batch.h"
 #include "ir/base/list.h"
 #include "ir/base/output.h"
 #include "ir/base/sha256.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,31 +64,22 @@ static bool key_file(Arena *arena, Sha256 *sha, const char *path) {
 
 /* ---- what makes programs ---- */
 
-static int by_name(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Adds the libraries and headers of the runtime. */
 static bool add_runtime(Arena *arena, Sha256 *sha, const char *folder) {
-  const char **name = NULL;
-  int n = 0, cap = 0;
-  DIR *open = folder ? opendir(folder) : NULL;
-  const struct dirent *entry;
-  while (open && (entry = readdir(open)) != NULL) {
-    const char *dot = strrchr(entry->d_name, '.');
-    if (dot && (!strcmp(dot, ".a") || !strcmp(dot, ".h")))
-      arena_push(arena, name, n, cap, arena_strdup(arena, entry->d_name, strlen(entry->d_name)));
-  }
-  if (open)
-    closedir(open);
-  if (n)
-    qsort(name, (size_t)n, sizeof *name, by_name);
+  const char **name;
+  int n, n_files = 0;
+  if (!folder_names(arena, folder, &name, &n))
+    return false;
   for (int i = 0; i < n; i++) {
+    const char *dot = strrchr(name[i], '.');
+    if (!dot || (strcmp(dot, ".a") && strcmp(dot, ".h")))
+      continue;
     add_text(sha, name[i]);
     if (!key_file(arena, sha, arena_printf(arena, "%s/%s", folder, name[i])))
       return false;
+    n_files++;
   }
-  return n > 0;
+  return n_files > 0;
 }
 
 /* Adds the C compiler's command, and the place, size and time of each word that names a program. */

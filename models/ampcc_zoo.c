@@ -5,10 +5,8 @@
 #include "ir/base/text.h"
 #include "models/zoo.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char usage[] =
     "usage: ampcc-zoo NAME [-o FILE] [options]\n"
@@ -172,11 +170,8 @@ static bool write_member(const ZooFamily *family, int size, const char *name, vo
 
 static int run_all(Arena *arena, const Arguments *args) {
   WritingAll all = {.args = args};
-  struct stat st;
-  if (mkdir(args->folder, 0777) != 0 && (stat(args->folder, &st) != 0 || !S_ISDIR(st.st_mode))) {
-    text_say("ampcc-zoo: cannot make the folder %s: %s\n", args->folder, strerror(errno));
+  if (!output_folder(args->folder))
     return EXIT_ENVIRONMENT;
-  }
   visit_members(arena, write_member, &all);
   return all.status;
 }

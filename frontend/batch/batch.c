@@ -2,6 +2,7 @@
 
 #include "frontend/batch/report.h"
 #include "ir/base/exit.h"
+#include "ir/base/output.h"
 #include "ir/base/text.h"
 
 #include <dirent.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static bool read_jobs(Batch *batch) {
@@ -29,14 +29,6 @@ static bool read_jobs(Batch *batch) {
 }
 
 /* ---- folders ---- */
-
-static bool make_folder(const char *path) {
-  struct stat st;
-  if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
-    return true;
-  text_say("ampcc: cannot make the folder %s: %s\n", path, strerror(errno));
-  return false;
-}
 
 static bool ends_in(const char *name, const char *ending) {
   size_t n = strlen(name), k = strlen(ending);
@@ -59,7 +51,7 @@ static void clean(const Batch *batch) {
 static bool open_folders(Batch *batch) {
   batch->folder = batch->options->text[OPT_out_dir];
   batch->workplace = arena_printf(batch->arena, "%s/.ampcc-batch", batch->folder);
-  if (!make_folder(batch->folder) || !make_folder(batch->workplace))
+  if (!output_folder(batch->folder) || !output_folder(batch->workplace))
     return false;
   const char *path = arena_printf(batch->arena, "%s/lock", batch->workplace);
   int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);

@@ -221,12 +221,7 @@ int diagnostics_finish(Arena *arena, Diagnostics *d, const Diag *diag, int statu
   if (!d->settings.path)
     return status;
   fclose(d->draft.file);
-  Output out;
-  bool good = output_open(arena, d->settings.path, &out);
-  if (good) {
-    fwrite(d->draft.text, 1, d->draft.size, out.file);
-    good = output_close(&out);
-  }
+  bool good = output_write(arena, d->settings.path, 0666, d->draft.text, d->draft.size);
   free(d->draft.text);
   return good || status ? status : EXIT_ENVIRONMENT;
 }

@@ -172,23 +172,13 @@ typedef struct Lengths {
   uint64_t summary, figures, program;
 } Lengths;
 
-static bool write_output(Arena *arena, const char *path, mode_t mode, const char *bytes,
-                         size_t size) {
-  Output out;
-  if (!output_open(arena, path, &out))
-    return false;
-  out.mode = mode;
-  fwrite(bytes, 1, size, out.file);
-  return output_close(&out);
-}
-
 static bool write_entry(Arena *arena, const Options *options, const char *entry) {
   Lengths length;
   memcpy(&length, entry, sizeof length);
   const char *summary = entry + sizeof length, *figures = summary + length.summary;
   const char *program = figures + length.figures, *to = options->text[OPT_figures];
-  if ((to && !write_output(arena, to, 0666, figures, (size_t)length.figures)) ||
-      !write_output(arena, options->output, 0777, program, (size_t)length.program))
+  if ((to && !output_write(arena, to, 0666, figures, (size_t)length.figures)) ||
+      !output_write(arena, options->output, 0777, program, (size_t)length.program))
     return false;
   if (options->silent)
     return true;

@@ -111,6 +111,23 @@ bool output_close(Output *out) {
   return good;
 }
 
+bool output_write(Arena *arena, const char *path, mode_t mode, const char *bytes, size_t size) {
+  Output out;
+  if (!output_open(arena, path, &out))
+    return false;
+  out.mode = mode;
+  fwrite(bytes, 1, size, out.file);
+  return output_close(&out);
+}
+
+bool output_folder(const char *path) {
+  struct stat st;
+  if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+    return true;
+  text_say("%s: cannot make the folder %s: %s\n", program, path, strerror(errno));
+  return false;
+}
+
 /* ---- standard streams ---- */
 
 void output_start(const char *name) {

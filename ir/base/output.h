@@ -25,10 +25,15 @@ bool output_open(Arena *arena, const char *path, Output *out);
 /* Gives the file its final name. The temporary file may have been written by another process
  * instead of through out->file. */
 bool output_close(Output *out);
+/* Writes a file of these bytes: output_open, output_close and what lies between. */
+bool output_write(Arena *arena, const char *path, mode_t mode, const char *bytes, size_t size);
 /* Called in place of output_close: removes what was written. */
 void output_drop(Output *out);
 /* Removes the temporary file of the output that is open, if any; safe in a signal handler. */
 void output_abandon(void);
+
+/* Makes a folder, unless it is there. False after a line on stderr. */
+bool output_folder(const char *path);
 
 /* To be called first in main, with the program's name for messages. Opens the standard streams that
  * the caller has closed, so that no file takes their numbers: reading finds nothing, and writing to

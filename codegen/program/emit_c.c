@@ -5,21 +5,11 @@
  * same in all programs; AMPCC_TABLES chooses the tables; AMPCC_PARTS, which lists all parts of the
  * program, chooses main. */
 #include "codegen/backend.h"
+#include "ir/base/text.h"
 
-#include <stdlib.h>
 #include <time.h>
 
-typedef struct Stream { /* a file in memory */
-  FILE *file;
-  char *text; /* what was written; set when the file is closed */
-  size_t size;
-} Stream;
-enum { TYPES, FUNCTIONS, TABLES, N_STREAMS };
-
-static void stream_open(Stream *stream) {
-  stream->file = open_memstream(&stream->text, &stream->size);
-  CHECK(stream->file, "out of memory");
-}
+enum { TYPES, FUNCTIONS, TABLES, N_DRAFTS };
 
 static GraphCode emit_graph(ProgramCode *program, const Graph *graph) {
   CHECK(graph->stage == STAGE_PLANNED, "@%s is in stage %s", graph->name, stage_name[graph->stage]);
@@ -49,25 +39,26 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, F
                          .options = options,
                          .figures = part->figures ? part->figures : &unused};
 
-  /* The kernels of all graphs go into three streams. Functions that are C for the host have their
+  /* The kernels of all graphs go into three drafts. Functions that are C for the host have their
    * types in front of each; those for another compiler have all types in front of all. */
-  Stream stream[N_STREAMS];
-  for (int i = 0; i < N_STREAMS; i++)
-    stream_open(&stream[i]);
+  TextDraft draft[N_DRAFTS];
+  const char *text[N_DRAFTS];
+  for (int i = 0; i < N_DRAFTS; i++)
+    text_draft(&draft[i]);
   bool apart = backend->compile_kernels != NULL;
   program.emit = (Emitter){.arena = arena,
                            .module = part->module,
-                           .types = stream[apart ? TYPES : FUNCTIONS].file,
-                           .functions = stream[FUNCTIONS].file,
-                           .tables = stream[TABLES].file,
+                           .types = draft[apart ? TYPES : FUNCTIONS].file,
+                           .functions = draft[FUNCTIONS].file,
+                           .tables = draft[TABLES].file,
                            .cache = function_cache_new(arena),
                            .options = options,
                            .target = backend->target,
                            .constants = apart ? arena_new_of(arena, Bytes) : NULL};
   for (int i = 0; i < part->module->n_graphs; i++)
     program.graph[i] = emit_graph(&program, part->module->graph[i]);
-  for (int i = 0; i < N_STREAMS; i++)
-    fclose(stream[i].file);
+  for (int i = 0; i < N_DRAFTS; i++)
+    text[i] = text_take(&draft[i], arena);
 
   file_fill(out, arena,
             "/* A training program, written by ampcc " AMPCC_VERSION ". */\n"
@@ -82,18 +73,16 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, F
             "\n",
             holes({"WHOLE", backend->whole}, {"PART", backend->ident}));
   backend->emit_head(&program, out);
-  backend->emit_functions(&program, stream[TYPES].text, stream[FUNCTIONS].text, out, kernels);
-  fprintf(out, "#ifdef AMPCC_TABLES\n%s", stream[TABLES].text);
+  backend->emit_functions(&program, text[TYPES], text[FUNCTIONS], out, kernels);
+  fprintf(out, "#ifdef AMPCC_TABLES\n%s", text[TABLES]);
   backend->emit_hooks(&program, out);
   emit_tables(&program, out);
-  program.functions = stream[FUNCTIONS].text;
+  program.functions = text[FUNCTIONS];
   emit_program(&program, out);
   emit_part(&program, out);
   fputs("#endif\n\n#ifdef AMPCC_PARTS\n", out);
   emit_main(out);
   fputs("#endif\n", out);
-  for (int i = 0; i < N_STREAMS; i++)
-    free(stream[i].text);
   program.figures->seconds += cpu_seconds() - start;
 }
 
@@ -102,20 +91,19 @@ int emit_program_text(const ProgramPart *part, const CodegenOptions *options, Te
   const Backend *backend = part->backend;
   bool apart = backend->compile_kernels != NULL, good = true;
   PartFigures none = {0}, *figures = part->figures ? part->figures : &none;
-  Stream c, kernels;
-  stream_open(&c);
-  stream_open(&kernels);
+  Arena *arena = part->module->arena;
+  TextDraft c, kernels;
+  text_draft(&c);
+  text_draft(&kernels);
   emit_c(part, options, form == TEXT_C ? out : c.file, apart ? kernels.file : NULL);
-  fclose(c.file);
-  fclose(kernels.file);
+  text_take(&c, arena);
+  const char *text = text_take(&kernels, arena);
   double start = cpu_seconds();
   if (form == TEXT_KERNELS)
-    fputs(kernels.text, out);
+    fputs(text, out);
   else if (apart)
-    good = backend->write_kernels(backend, kernels.text, form, figures, out);
+    good = backend->write_kernels(backend, text, form, figures, out);
   figures->seconds += cpu_seconds() - start;
-  free(c.text);
-  free(kernels.text);
   return good ? 0 : 3;
 }
 

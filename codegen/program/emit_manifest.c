@@ -4,6 +4,8 @@
  * other, and tools read them from the section `ampcc` (runtime/amprt.h). */
 #include "codegen/backend.h"
 #include "codegen/program/json_text.h"
+#include "ir/base/list.h"
+#include "ir/base/text.h"
 #include "passes/memory/memory_report.h"
 #include "passes/precision/explain.h"
 
@@ -38,15 +40,10 @@ const char *emit_note(Arena *arena, const char *name, const char *text, size_t s
 
 const char *emit_report(Arena *arena, const char *name, void (*report)(const Module *, FILE *),
                         const Module *module, FILE *out) {
-  char *text = NULL;
-  size_t size;
-  FILE *memory = open_memstream(&text, &size);
-  CHECK(memory, "out of memory");
-  report(module, memory);
-  fclose(memory);
-  const char *packed = emit_note(arena, name, text, size, out);
-  free(text);
-  return packed;
+  TextDraft draft;
+  report(module, text_draft(&draft));
+  const char *text = text_take(&draft, arena);
+  return emit_note(arena, name, text, draft.size, out);
 }
 
 /* ---- members ---- */
@@ -202,11 +199,8 @@ static json_t *graph_json(Arena *arena, const GraphCode *code) {
 
 static json_t *words_json(Arena *arena, const char *list) {
   json_t *words = json_array();
-  while (list && *list) {
-    size_t n = strcspn(list, ",");
-    json_array_append_new(words, json_string(arena_strdup(arena, list, n)));
-    list += n + (list[n] == ',');
-  }
+  for (const char *word; (word = list_word(arena, &list, ',')) != NULL;)
+    json_array_append_new(words, json_string(word));
   return words;
 }
 

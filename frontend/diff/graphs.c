@@ -1,6 +1,7 @@
 /* Compares recipes and graphs. Nodes are paired by the name of their first result, or, where they
  * have none, by their op and what they take. */
 #include "frontend/diff/diff.h"
+#include "ir/base/text.h"
 #include "ir/recipe/recipe.h"
 #include "ir/text/text.h"
 
@@ -10,40 +11,21 @@
 
 /* ---- texts ---- */
 
-typedef struct Memory { /* a file in memory */
-  FILE *file;
-  char *text;
-  size_t size;
-} Memory;
-
-static FILE *memory_open(Memory *memory) {
-  memory->file = open_memstream(&memory->text, &memory->size);
-  CHECK(memory->file, "out of memory");
-  return memory->file;
-}
-
-static const char *memory_text(Arena *arena, Memory *memory) {
-  fclose(memory->file);
-  const char *text = arena_strdup(arena, memory->text, memory->size);
-  free(memory->text);
-  return text;
-}
-
 static const char *node_text(Arena *arena, const Node *node) {
-  Memory memory;
-  node_print(node, memory_open(&memory));
-  const char *text = memory_text(arena, &memory);
+  TextDraft draft;
+  node_print(node, text_draft(&draft));
+  const char *text = text_take(&draft, arena);
   text += strspn(text, " ");
   return arena_strdup(arena, text, strcspn(text, "\n"));
 }
 
 static const char *field_text(Arena *arena, const Recipe *recipe, const RecipeField *field) {
   const char *at = (const char *)recipe + field->offset;
-  Memory memory;
+  TextDraft draft;
   if (field->kind == RECIPE_FLOAT && !recipe_is_set((const double *)at))
     return NULL;
-  recipe_print_field(recipe, field, memory_open(&memory));
-  return memory_text(arena, &memory);
+  recipe_print_field(recipe, field, text_draft(&draft));
+  return text_take(&draft, arena);
 }
 
 enum { MOST_NUMBERS = 8 }; /* of a list that are shown */

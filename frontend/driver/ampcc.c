@@ -105,9 +105,8 @@ static void keep(Arena *arena, const PartList *parts, const Options *options, co
   }
   TextDraft draft;
   print_summary(quick, options, text_draft(&draft));
-  fclose(draft.file);
-  whole_keep(whole, options, draft.text, draft.size);
-  free(draft.text);
+  const char *summary = text_take(&draft, arena);
+  whole_keep(whole, options, summary, draft.size);
 }
 
 static int emit_text(Arena *arena, const PartList *parts, const Options *options) {

@@ -93,15 +93,9 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
 
 /* The text form of a module, in its arena. */
 static const char *module_text(const Module *module) {
-  char *text = NULL;
-  size_t size;
-  FILE *out = open_memstream(&text, &size);
-  CHECK(out, "out of memory");
-  module_print(module, out);
-  fclose(out);
-  const char *copy = arena_strdup(module->arena, text, size);
-  free(text);
-  return copy;
+  TextDraft draft;
+  module_print(module, text_draft(&draft));
+  return text_take(&draft, module->arena);
 }
 
 static Module *load(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
@@ -175,10 +169,9 @@ static const char *first_error(Arena *arena, const Kept *kept) {
   TextDraft draft;
   Diag diag = {.out = text_draft(&draft)};
   diag_repeat(&diag, &kept->message[i]);
-  fclose(draft.file);
-  const char *line = arena_strdup(arena, draft.text, strcspn(draft.text, "\n"));
-  free(draft.text);
-  return line;
+  char *text = text_take(&draft, arena);
+  text[strcspn(text, "\n")] = '\0';
+  return text;
 }
 
 /* Compiles a part for a GPU of the default set. If that fails, sets *why to the reason, or to NULL

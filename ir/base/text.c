@@ -94,6 +94,13 @@ FILE *text_draft(TextDraft *draft) {
   return draft->file;
 }
 
+char *text_take(TextDraft *draft, Arena *arena) {
+  fclose(draft->file);
+  char *text = arena_strdup(arena, draft->text, draft->size);
+  free(draft->text);
+  return text;
+}
+
 void text_finish(TextDraft *draft, FILE *out) {
   fclose(draft->file);
   for (char *line = draft->text, *end; *line; line = end) {

@@ -3,6 +3,8 @@
 #ifndef AMPCC_IR_BASE_TEXT_H
 #define AMPCC_IR_BASE_TEXT_H
 
+#include "ir/base/arena.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -32,7 +34,9 @@ typedef struct TextDraft {
 
 /* Returns draft->file. */
 FILE *text_draft(TextDraft *draft);
-/* Prints the draft, line by line, as text_print does. */
+/* Ends the draft. Returns its text as it was written, of draft->size bytes, in the arena. */
+char *text_take(TextDraft *draft, Arena *arena);
+/* Ends the draft and prints it, line by line, as text_print does. */
 void text_finish(TextDraft *draft, FILE *out);
 
 #endif

@@ -315,15 +315,10 @@ const char *recipe_conflict(Arena *arena, const Recipe *recipe) {
 
 static void report_field(Arena *arena, const RecipeField *field, const void *at, SrcLoc loc,
                          Diag *diag) {
-  char *text = NULL;
-  size_t size;
-  FILE *value = open_memstream(&text, &size);
-  CHECK(value, "out of memory");
-  print_field(field, at, value);
-  fclose(value);
+  TextDraft draft;
+  print_field(field, at, text_draft(&draft));
   diag_error(diag, loc, DIAG_RECIPE, "the recipe's %s takes %s, not %s", field->field,
-             recipe_takes(arena, field), text);
-  free(text);
+             recipe_takes(arena, field), text_take(&draft, arena));
 }
 
 void recipe_check(Arena *arena, const Recipe *recipe, const RecipePlaces *places, SrcLoc loc,

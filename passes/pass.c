@@ -2,12 +2,12 @@
  * text of a reproducer. */
 #include "passes/pass.h"
 
+#include "ir/base/clock.h"
 #include "ir/base/list.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 const PassInfo pass_info[] = {
 #define PASS(id, flag, scope, from, to, summary)                                                   \
@@ -81,12 +81,6 @@ static bool is_for(const PassInfo *pass, const Graph *graph) {
   return pass->from <= graph->stage && graph->stage <= pass->to;
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void dump(const PassTrace *trace, const char *when, const char *flag, const Module *module) {
   fprintf(trace->out, "// %s %s\n", when, flag);
   module_print(module, trace->out);
@@ -128,9 +122,9 @@ bool pass_run(const PassInfo *pass, PassContext *context, const PassTrace *trace
   if (trace && is_listed(trace->print_before, pass->flag))
     dump(trace, "before", pass->flag, context->module);
   remember(pass, context->module);
-  double start = now();
+  double start = clock_seconds();
   bool changed = run_graphs(pass, context);
-  seconds[pass - pass_info] += now() - start;
+  seconds[pass - pass_info] += clock_seconds() - start;
   current.flag = NULL;
   free(current.text);
   current.text = NULL;

@@ -6,6 +6,7 @@
 #include "codegen/backend.h"
 #include "codegen/program/objects.h"
 #include "codegen/program/used.h"
+#include "ir/base/clock.h"
 #include "ir/base/exit.h"
 #include "ir/base/list.h"
 #include "ir/base/output.h"
@@ -14,7 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_ARGS = 96, PATH_BYTES = 4096 };
@@ -374,12 +374,6 @@ static void clean(Build *b) {
     rmdir(b->folder);
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Prints what would run. The temporary folder, which there is not, is named without its number. */
 static bool dry_run(Build *b) {
   const char *tmp = getenv("TMPDIR");
@@ -420,23 +414,23 @@ static bool build(Build *b, const ProgramPart *part) {
   if (!b->program) /* the output is /dev/null, which linkers do not write to */
     b->program = scratch_file(b, "program");
 
-  double start = now(), time[3];
+  double start = clock_seconds(), time[3];
   for (int i = 0; i < b->n_parts; i++) {
     name_files(b, &b->part[i]);
     if (!write_text(b, &b->part[i]))
       return false;
   }
-  time[0] = now() - start;
+  time[0] = clock_seconds() - start;
   if (!compile(b))
     return false;
-  time[1] = now() - start - time[0];
+  time[1] = clock_seconds() - start - time[0];
   if (!link_program(b))
     return false;
   Output output = b->output;
   b->output.file = NULL; /* output_close ends it, whatever becomes of it */
   if (!output_close(&output))
     return false;
-  time[2] = now() - start - time[0] - time[1];
+  time[2] = clock_seconds() - start - time[0] - time[1];
   static const char *const name[] = {"emit", "cc", "ld"};
   for (int i = 0; b->options->time_report && i < 3; i++)
     text_say("%9.4f s  %s\n", time[i], name[i]);

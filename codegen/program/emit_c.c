@@ -5,9 +5,8 @@
  * same in all programs; AMPCC_TABLES chooses the tables; AMPCC_PARTS, which lists all parts of the
  * program, chooses main. */
 #include "codegen/backend.h"
+#include "ir/base/clock.h"
 #include "ir/base/text.h"
-
-#include <time.h>
 
 enum { TYPES, FUNCTIONS, TABLES, N_DRAFTS };
 
@@ -22,16 +21,10 @@ static GraphCode emit_graph(ProgramCode *program, const Graph *graph) {
   return code;
 }
 
-static double cpu_seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, FILE *kernels) {
   Arena *arena = part->module->arena;
   const Backend *backend = part->backend;
-  double start = cpu_seconds();
+  double start = clock_cpu_seconds();
   PartFigures unused = {0};
   ProgramCode program = {.arena = arena,
                          .module = part->module,
@@ -83,7 +76,7 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, F
   fputs("#endif\n\n#ifdef AMPCC_PARTS\n", out);
   emit_main(out);
   fputs("#endif\n", out);
-  program.figures->seconds += cpu_seconds() - start;
+  program.figures->seconds += clock_cpu_seconds() - start;
 }
 
 int emit_program_text(const ProgramPart *part, const CodegenOptions *options, TextForm form,
@@ -98,12 +91,12 @@ int emit_program_text(const ProgramPart *part, const CodegenOptions *options, Te
   emit_c(part, options, form == TEXT_C ? out : c.file, apart ? kernels.file : NULL);
   text_take(&c, arena);
   const char *text = text_take(&kernels, arena);
-  double start = cpu_seconds();
+  double start = clock_cpu_seconds();
   if (form == TEXT_KERNELS)
     fputs(text, out);
   else if (apart)
     good = backend->write_kernels(backend, text, form, figures, out);
-  figures->seconds += cpu_seconds() - start;
+  figures->seconds += clock_cpu_seconds() - start;
   return good ? 0 : 3;
 }
 

@@ -1,6 +1,7 @@
 #include "frontend/batch/batch.h"
 
 #include "frontend/batch/report.h"
+#include "ir/base/clock.h"
 #include "ir/base/exit.h"
 #include "ir/base/output.h"
 #include "ir/base/text.h"
@@ -96,7 +97,7 @@ static int run(Batch *batch) {
   int number = batch_make(batch);
   if (number)
     return say_stopped(batch, number), EXIT_ENVIRONMENT;
-  batch->seconds = batch_now() - batch->start;
+  batch->seconds = clock_seconds() - batch->start;
   baseline_compare(batch);
   batch_print_table(batch);
   int status = status_of(batch);
@@ -104,7 +105,7 @@ static int run(Batch *batch) {
 }
 
 int batch_run(Arena *arena, const Options *options) {
-  Batch batch = {.arena = arena, .options = options, .start = batch_now()};
+  Batch batch = {.arena = arena, .options = options, .start = clock_seconds()};
   if (options->model)
     return text_say("ampcc: --batch names the models, so `%s` is one too many\n", options->model),
            EXIT_USAGE;

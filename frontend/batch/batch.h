@@ -95,8 +95,6 @@ int batch_make(Batch *batch);
 const char *batch_file(const Batch *batch, const BatchProgram *program, const char *what);
 /* Its own place. */
 const char *batch_place(const Batch *batch, const BatchProgram *program);
-/* Seconds of a clock that nobody sets. */
-double batch_now(void);
 
 /* print.c */
 void batch_print_head(const Batch *batch);

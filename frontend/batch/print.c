@@ -1,4 +1,5 @@
 #include "frontend/batch/batch.h"
+#include "ir/base/clock.h"
 #include "ir/base/text.h"
 
 #include <inttypes.h>
@@ -122,7 +123,7 @@ void batch_print_clear(const Batch *batch) {
 
 /* Seconds that the rest will take if its programs take as long as those that were made. */
 static double seconds_left(const Batch *batch) {
-  double made = batch_now() - batch->start;
+  double made = clock_seconds() - batch->start;
   return batch->n_made ? made / batch->n_made * (batch->n - batch->n_done) : 0;
 }
 

@@ -1,5 +1,6 @@
 #include "frontend/batch/batch.h"
 #include "frontend/batch/jobserver.h"
+#include "ir/base/clock.h"
 #include "ir/base/exit.h"
 #include "ir/base/text.h"
 
@@ -13,14 +14,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-double batch_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 const char *batch_file(const Batch *batch, const BatchProgram *program, const char *what) {
   return arena_printf(batch->arena, "%s/%s.%s", batch->workplace, program->name, what);
@@ -64,7 +58,7 @@ static void become(const char *const *argv, const char *log, const sigset_t *mas
 static bool start(const Batch *batch, BatchProgram *program, const sigset_t *mask) {
   const char *const *argv = command_of(batch, program);
   const char *log = batch_file(batch, program, "log");
-  program->start = batch_now();
+  program->start = clock_seconds();
   program->result = BATCH_RUNNING;
   unlink(batch_file(batch, program, "figures"));
   fflush(NULL); /* else the child would write what is in the buffers a second time */
@@ -127,7 +121,7 @@ static void put_in_place(Batch *batch, BatchProgram *program) {
 
 static void ended(Batch *batch, BatchProgram *program, int status, bool stopping) {
   program->pid = 0;
-  program->seconds = batch_now() - program->start;
+  program->seconds = clock_seconds() - program->start;
   program->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   if (!program->status)
     put_in_place(batch, program);

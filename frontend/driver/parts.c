@@ -3,6 +3,7 @@
 #include "codegen/cuda/toolkit/tuning.h"
 #include "frontend/driver/reproducer.h"
 #include "frontend/import/load.h"
+#include "ir/base/clock.h"
 #include "ir/base/exit.h"
 #include "ir/base/list.h"
 #include "ir/base/text.h"
@@ -12,14 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-/* Seconds of processor time, since other work of the machine must not count. */
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void parts_input(Arena *arena, PartList *parts, const char *what, const char *path,
                  const void *bytes, size_t size) {
@@ -100,22 +93,22 @@ static const char *module_text(const Module *module) {
 
 static Module *load(Arena *arena, const Options *options, const Bytes *model, PartList *parts,
                     Diag *diag) {
-  double start = now();
+  double start = clock_cpu_seconds();
   Module *module = compile_model(arena, options, model, diag);
   if (module && !parts->source)
     parts->source = module_text(module);
-  parts->load_seconds += now() - start;
+  parts->load_seconds += clock_cpu_seconds() - start;
   return module;
 }
 
 static int compile_part(const Options *options, Module *module, ProgramPart *part, Diag *diag) {
-  double start = now();
+  double start = clock_cpu_seconds();
   reproducer_set_module(module, backend_target(part->backend)->name);
   part->module = module;
   bool good =
       compile_passes(module, options, backend_target(part->backend), &part->figures->passes, diag);
   int status = backend_report(part->backend, diag);
-  part->figures->seconds = now() - start;
+  part->figures->seconds = clock_cpu_seconds() - start;
   return status ? status : good ? 0 : EXIT_INPUT;
 }
 

@@ -306,8 +306,7 @@ static bool compile(Build *b) {
 
 /* Adds a library, but only once if several parts name it. */
 static void args_library(const Build *b, ArgList *list, const char *name) {
-  size_t n = strlen(name);
-  if (!strchr(name, '/') && n > 2 && strcmp(name + n - 2, ".a") == 0)
+  if (!strchr(name, '/') && text_ends_in(name, ".a"))
     name = arena_printf(b->arena, "%s/%s", b->libraries, name);
   for (int i = 0; i < list->n; i++)
     if (strcmp(list->arg[i], name) == 0)

@@ -31,18 +31,13 @@ static bool read_jobs(Batch *batch) {
 
 /* ---- folders ---- */
 
-static bool ends_in(const char *name, const char *ending) {
-  size_t n = strlen(name), k = strlen(ending);
-  return n > k && !strcmp(name + n - k, ending);
-}
-
 /* Removes what a batch that was killed has left half written. */
 static void clean(const Batch *batch) {
   DIR *folder = opendir(batch->workplace);
   const struct dirent *entry;
   while (folder && (entry = readdir(folder)) != NULL)
     if (*entry->d_name != '.' && strcmp(entry->d_name, "lock") &&
-        !ends_in(entry->d_name, ".json") && !ends_in(entry->d_name, ".log"))
+        !text_ends_in(entry->d_name, ".json") && !text_ends_in(entry->d_name, ".log"))
       unlink(arena_printf(batch->arena, "%s/%s", batch->workplace, entry->d_name));
   if (folder)
     closedir(folder);

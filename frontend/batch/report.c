@@ -21,12 +21,9 @@ static const struct {
 enum { N_FORMS = sizeof form / sizeof *form };
 
 static int form_of(const char *path) {
-  size_t n = strlen(path);
-  for (int i = 0; i < N_FORMS; i++) {
-    size_t k = strlen(form[i].ending);
-    if (n > k && !strcmp(path + n - k, form[i].ending))
+  for (int i = 0; i < N_FORMS; i++)
+    if (text_ends_in(path, form[i].ending))
       return i;
-  }
   return -1;
 }
 

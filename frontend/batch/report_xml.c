@@ -134,10 +134,9 @@ static const char style[] =
     ".failed{background:#fdd}.regressed{background:#fec}";
 
 /* One row for each part, with what belongs to the program in the first. */
-static void html_program(const Batch *batch, const BatchProgram *program, FILE *out) {
+static void html_program(const BatchProgram *program, FILE *out) {
   bool failed = program->result == BATCH_FAILED;
   int rows = failed ? 1 : program->figures.n;
-  (void)batch;
   for (int i = 0; i < rows; i++) {
     fprintf(out, "<tr%s><td>",
             failed                   ? " class=\"failed\""
@@ -185,6 +184,6 @@ void report_html(const Batch *batch, FILE *out) {
     fprintf(out, "<th>%s</th>", figure_name[f]);
   fputs("<th>result</th></tr>\n", out);
   for (int i = 0; i < batch->n; i++)
-    html_program(batch, &batch->program[i], out);
+    html_program(&batch->program[i], out);
   fputs("</table>\n</body></html>\n", out);
 }

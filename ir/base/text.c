@@ -51,6 +51,11 @@ bool text_is_printable(const char *text) {
   return true;
 }
 
+bool text_ends_in(const char *text, const char *ending) {
+  size_t n = strlen(text), k = strlen(ending);
+  return n > k && !strcmp(text + n - k, ending);
+}
+
 int text_print(const char *text, size_t most, FILE *out) {
   int columns = 0;
   for (size_t n = strlen(text); n > 0;) {

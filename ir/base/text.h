@@ -15,6 +15,8 @@ bool text_is_utf8(const char *text);
 /* Is all of the text UTF-8, and nothing in it a control character or one that changes the direction
  * of writing? */
 bool text_is_printable(const char *text);
+/* Does the text, which is longer, end in `ending`? */
+bool text_ends_in(const char *text, const char *ending);
 /* Prints at most `most` bytes of `text`, then "..."; bytes that are not printable become \xHH.
  * Returns the number of columns that it took, one per character. */
 int text_print(const char *text, size_t most, FILE *out);

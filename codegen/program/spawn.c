@@ -1,8 +1,10 @@
 #include "codegen/program/build.h"
+#include "codegen/program/jobserver.h"
 #include "ir/base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -167,32 +169,86 @@ static bool finish(Command *command, const char *what, bool quiet) {
   return false;
 }
 
+/* Some commands of which several run at a time. */
+typedef struct Crowd {
+  Command *command;
+  const char *what;
+  int most, n_running;
+  Jobserver jobserver; /* if there is one, all but the first that run have a token of it */
+  bool good;
+} Crowd;
+
+static void end_one(Crowd *crowd, Command *command) {
+  crowd->good &= finish(command, crowd->what, !crowd->good || !crowd->what);
+  crowd->n_running--;
+  jobserver_give(&crowd->jobserver, crowd->n_running > 1 ? crowd->n_running - 1 : 0);
+}
+
+static bool may_start(Arena *arena, Crowd *crowd) {
+  return crowd->n_running < crowd->most &&
+         (crowd->n_running == 0 || !crowd->jobserver.present ||
+          crowd->jobserver.n >= crowd->n_running || jobserver_take(arena, &crowd->jobserver));
+}
+
+static bool has_ended(const Command *command) {
+  siginfo_t info = {.si_pid = 0};
+  return waitid(P_PID, (id_t)command->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid;
+}
+
+/* Waits for something before command `next` can be started: a token of the jobserver, or the end of
+ * any of those that run; without a jobserver the end of the oldest. */
+static void wait_for_room(Crowd *crowd, int next) {
+  enum { MILLISECONDS = 10 }; /* no descriptor tells of the end of a process on every kernel */
+  bool by_token = crowd->jobserver.present && crowd->n_running < crowd->most;
+  struct pollfd token = {.fd = crowd->jobserver.read, .events = POLLIN};
+  if (by_token)
+    poll(&token, 1, MILLISECONDS);
+  for (int i = 0; i < next; i++)
+    if (crowd->command[i].pid && (!by_token || has_ended(&crowd->command[i]))) {
+      end_one(crowd, &crowd->command[i]);
+      return;
+    }
+}
+
+static void start(Crowd *crowd, Command *command, bool verbose) {
+  if (verbose) {
+    fputs("ampcc:", stderr);
+    for (int k = 0; command->argv[k]; k++)
+      text_say(" %s", command->argv[k]);
+    fputc('\n', stderr);
+  }
+  int error = command->before ? start_after(command) : start_plain(command);
+  if (caught && command->pid > 0) /* the signal came before the handler could know the pid */
+    kill(-command->pid, SIGTERM);
+  if (error && crowd->what)
+    text_say("ampcc: %s: cannot run `%s`: %s; install gcc or name a compiler with --cc\n",
+             crowd->what, command->argv[0], strerror(error));
+  crowd->n_running += !error;
+  crowd->good &= error == 0;
+}
+
 bool commands_run(Command *command, int n, const char *what, bool verbose) {
+  Arena *arena = arena_new();
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  int most = cpus > FEWEST_AT_ONCE ? (int)cpus : FEWEST_AT_ONCE;
-  bool good = true;
+  Crowd crowd = {.command = command, .what = what, .good = true};
+  crowd.most = cpus > FEWEST_AT_ONCE ? (int)cpus : FEWEST_AT_ONCE;
+  if (n > 1 && !jobserver_open(arena, &crowd.jobserver))
+    crowd.most = 1;
   running = command;
   n_running = n;
-  /* Command i is started when command i - most has ended. */
-  for (int i = 0; i < n + most; i++) {
-    if (i >= most && command[i - most].pid)
-      good &= finish(&command[i - most], what, !good || !what);
-    if (i >= n || !good || caught || !command[i].argv)
-      continue;
-    if (verbose) {
-      fputs("ampcc:", stderr);
-      for (int k = 0; command[i].argv[k]; k++)
-        text_say(" %s", command[i].argv[k]);
-      fputc('\n', stderr);
-    }
-    int error = command[i].before ? start_after(&command[i]) : start_plain(&command[i]);
-    if (caught && command[i].pid > 0) /* the signal came before the handler could know the pid */
-      kill(-command[i].pid, SIGTERM);
-    if (error && what)
-      text_say("ampcc: %s: cannot run `%s`: %s; install gcc or name a compiler with --cc\n", what,
-               command[i].argv[0], strerror(error));
-    good &= error == 0;
-  }
+  for (int i = 0; i < n && crowd.good && !caught;)
+    if (!command[i].argv)
+      i++;
+    else if (may_start(arena, &crowd))
+      start(&crowd, &command[i++], verbose);
+    else
+      wait_for_room(&crowd, i);
+  for (int i = 0; i < n; i++)
+    if (command[i].pid)
+      end_one(&crowd, &command[i]);
   n_running = 0;
-  return good && !caught;
+  if (n > 1)
+    jobserver_close(&crowd.jobserver);
+  arena_free(arena);
+  return crowd.good && !caught;
 }

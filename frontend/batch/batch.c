@@ -106,8 +106,8 @@ int batch_run(Arena *arena, const Options *options) {
            EXIT_USAGE;
   if (!options->text[OPT_out_dir])
     return text_say("ampcc: --batch needs --out-dir=FOLDER\n"), EXIT_USAGE;
-  if (!read_jobs(&batch) || !baseline_tolerance(&batch) || !report_check(options) ||
-      !batch_list(&batch))
+  if (!read_jobs(&batch) || !memory_begin(options, &batch.memory) || !baseline_tolerance(&batch) ||
+      !report_check(options) || !batch_list(&batch))
     return EXIT_USAGE;
   if (!baseline_read(&batch))
     return EXIT_INPUT;

@@ -4,6 +4,7 @@
 #define AMPCC_FRONTEND_BATCH_BATCH_H
 
 #include "frontend/batch/figures.h"
+#include "frontend/batch/memory.h"
 
 #include <sys/types.h>
 
@@ -45,6 +46,7 @@ typedef struct Batch {
   const char *folder;    /* --out-dir */
   const char *workplace; /* a folder in it for all that is no finished program */
   int jobs;
+  BatchMemory memory;
   BatchProgram *program;
   int n, cap;
   double start;

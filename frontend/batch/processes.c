@@ -1,5 +1,5 @@
+#include "codegen/program/jobserver.h"
 #include "frontend/batch/batch.h"
-#include "frontend/batch/jobserver.h"
 #include "ir/base/clock.h"
 #include "ir/base/exit.h"
 #include "ir/base/text.h"
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -153,7 +154,8 @@ typedef struct Making {
   int next, n_running;
   int stopped_by; /* a signal; 0: none yet */
   Jobserver jobserver;
-  bool needs_token; /* a program could be started if the jobserver had a token */
+  bool owns_jobserver; /* make has none for us */
+  bool needs_token;    /* a program could be started if the jobserver had a token */
 } Making;
 
 /* Blocks the signals that the loop reads one by one, so that none interrupts it. What the caller
@@ -176,20 +178,31 @@ static bool watch_signals(Making *making) {
   return making->signals >= 0;
 }
 
-/* The first process needs no token: this command itself has one, and waits meanwhile. */
+/* The first process needs no token: this command itself has one, and waits meanwhile. Nor need it
+ * fit into memory, or nothing would ever be made. */
 static bool may_start(Making *making) {
   making->needs_token = false;
   if (making->next >= making->batch->n || making->n_running >= making->batch->jobs ||
       making->stopped_by)
     return false;
-  if (!making->jobserver.present || making->jobserver.n >= making->n_running)
+  if (making->n_running && !memory_suffices(&making->batch->memory, making->n_running + 1))
+    return false;
+  if (making->jobserver.n >= making->n_running)
     return true;
   making->needs_token = !jobserver_take(making->batch->arena, &making->jobserver);
   return !making->needs_token;
 }
 
-static void give_tokens(Making *making) {
-  jobserver_give(&making->jobserver, making->n_running > 1 ? making->n_running - 1 : 0);
+/* Keeps as many tokens as there are programs beside the first and, of a jobserver of our own, those
+ * that stand for jobs that do not fit into memory; gives the others back. */
+static void settle_tokens(Making *making) {
+  Batch *batch = making->batch;
+  int keep = making->n_running > 1 ? making->n_running - 1 : 0;
+  int room = memory_room(&batch->memory, batch->jobs);
+  while (making->owns_jobserver && making->jobserver.n < keep + batch->jobs - room &&
+         jobserver_take(batch->arena, &making->jobserver))
+    ;
+  jobserver_give(&making->jobserver, keep + (making->owns_jobserver ? batch->jobs - room : 0));
 }
 
 static void start_next(Making *making) {
@@ -224,10 +237,12 @@ static void stop(Making *making, int number) {
 static void reap(Making *making) {
   int status;
   pid_t pid;
-  while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+  struct rusage used;
+  while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0)
     for (int i = 0; i < making->next; i++)
       if (making->batch->program[i].pid == pid) {
         making->n_running--;
+        memory_learn(&making->batch->memory, used.ru_maxrss * (int64_t)1024);
         ended(making->batch, &making->batch->program[i], status, making->stopped_by != 0);
       }
 }
@@ -249,17 +264,22 @@ int batch_make(Batch *batch) {
   Making making = {.batch = batch};
   if (!watch_signals(&making))
     return SIGTERM;
-  if (!jobserver_open(batch->arena, &making.jobserver))
+  if (!jobserver_open(batch->arena, &making.jobserver)) {
     batch->jobs = 1;
+  } else if (!making.jobserver.present) {
+    making.owns_jobserver = true;
+    if (!jobserver_make(batch->arena, batch->jobs, &making.jobserver))
+      return SIGTERM;
+  }
   while (making.n_running || (making.next < batch->n && !making.stopped_by)) {
     while (may_start(&making))
       start_next(&making);
-    give_tokens(&making); /* of programs that are done, or needed no process */
+    settle_tokens(&making); /* some programs are done, or needed no process */
     batch_print_progress(batch);
     if (making.n_running)
       wait_for_something(&making);
   }
-  give_tokens(&making); /* the last processes may have ended at the same time */
+  jobserver_give(&making.jobserver, 0); /* the last processes may have ended at the same time */
   batch_print_clear(batch);
   jobserver_close(&making.jobserver);
   close(making.signals);

@@ -73,6 +73,9 @@ void options_list_passes(FILE *out);
 bool options_interpret(Arena *arena, Options *options);
 /* Those of the cache alone. */
 bool options_cache(Arena *arena, Options *options);
+/* Sets *out to a number of bytes, given as such or with a unit as in 6.2GiB, 800MB; leaves it alone
+ * if the option is absent. */
+bool options_bytes(const Options *options, OptionId id, int64_t *out);
 /* Does the output need kernels and their places in memory, that is, every pass? */
 bool options_need_plan(const Options *options);
 

@@ -45,9 +45,7 @@ static bool read_number(const Options *options, OptionId id, double low, double 
   return true;
 }
 
-/* Sets *out to a number of bytes, given as such or with a unit as in 6.2GiB, 800MB; leaves it alone
- * if the option is absent. */
-static bool read_bytes(const Options *options, OptionId id, int64_t *out) {
+bool options_bytes(const Options *options, OptionId id, int64_t *out) {
   static const struct {
     const char *name;
     double bytes;
@@ -108,7 +106,7 @@ bool options_cache(Arena *arena, Options *options) {
     cache_only_read();
   options->cache = mode == OFF ? NULL : cache_folder(arena, options->text[OPT_cache_dir]);
   options->cache_bytes = (int64_t)5 << 30;
-  return read_bytes(options, OPT_cache_size, &options->cache_bytes);
+  return options_bytes(options, OPT_cache_size, &options->cache_bytes);
 }
 
 static bool read_levels(Options *options) {
@@ -320,8 +318,8 @@ bool options_interpret(Arena *arena, Options *options) {
   return read_diagnostics(options) && read_dtype(options) && read_tf32(options) &&
          coupling_resolve(options) &&
          read_number(options, OPT_batch_norm_momentum, 0, 1, &options->batch_norm_momentum) &&
-         read_bytes(options, OPT_max_memory, &options->compile.max_memory) &&
-         read_bytes(options, OPT_bucket, &options->compile.bucket_bytes) &&
+         options_bytes(options, OPT_max_memory, &options->compile.max_memory) &&
+         options_bytes(options, OPT_bucket, &options->compile.bucket_bytes) &&
          options_cache(arena, options) && read_levels(options) && read_distributed(options) &&
          read_cpu_library(options) && read_output(options) && depfile_check(options) &&
          read_targets(arena, options) && read_cpu(arena, options) && read_certify(options) &&

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from common import AMPCC, expect, failed, models
+from common import AMPCC, expect, failed, fails, models
 
 N_PROGRAMS = 5
 
@@ -100,6 +100,55 @@ def by_hand():
     most_at_once("a jobserver that make has not passed on", 4, "-j4", flags="--jobserver-auth=-2,-2")
 
 
+def memory():
+    """Programs are counted with 512 MiB at the least, and one is always made."""
+    for size, want in (("1", 1), ("511MiB", 1), ("1025MiB", 2), ("2GiB", 4)):
+        most_at_once("--batch-memory=" + size, want, "-j4", "--batch-memory=" + size)
+    fd = fifo("memory", b"abc")
+    most_at_once("beside a jobserver", 2, "-j9", "--batch-memory=1GiB", flags="--jobserver-auth=fifo:memory")
+    expect("tokens that memory has no use for are left", drained(fd) == b"abc")
+    os.close(fd)
+    fails(2, "--batch-memory takes SIZE, not `much`", *COMMAND, "--batch-memory=much")
+
+
+def compilers(what, want, *command, flags=None, fds=()):
+    """How many compilers run at a time: each says when it begins and ends."""
+    open("log", "w").close()
+    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    subprocess.run(command, env={**env, "MAKEFLAGS": flags} if flags else env, pass_fds=fds, stderr=subprocess.DEVNULL)
+    now, most = 0, 0
+    for line in open("log"):
+        now += 1 if line == "begin\n" else -1
+        most = max(most, now)
+    expect(what + ": compilers at a time", most == want and now == 0, most, want)
+
+
+def of_compilers():
+    """The compilers that one program needs take tokens; those of a batch are counted together."""
+    with open("loudcc", "w") as file:
+        file.write("#!/bin/sh\necho begin >>log\nsleep 0.3\necho end >>log\nexit 1\n")
+    os.chmod("loudcc", 0o755)
+    one = [AMPCC, "mlp.pb", "--target=cpu", "--cache-dir=cache", "--cc=./loudcc", "-q", "-o", "one"]  # with a cache, each text is preprocessed first
+    for tokens in (b"", b"x", b"xyz"):
+        fd = fifo("cc%d" % len(tokens), tokens)
+        compilers("a FIFO with %d tokens" % len(tokens), min(4, 1 + len(tokens)), *one, flags="--jobserver-auth=fifo:cc%d" % len(tokens))
+        expect("tokens of compilers are back", drained(fd) == tokens)
+        os.close(fd)
+    read, write = os.pipe()
+    os.write(write, b"+")
+    compilers("a pipe", 2, *one, flags="-j --jobserver-auth=%d,%d" % (read, write), fds=(read, write))
+    expect("the pipe's token is back", os.read(read, 10) == b"+")
+    os.close(read)
+    os.close(write)
+    compilers("a jobserver that is closed", 1, *one, flags="--jobserver-auth=77,78")
+    for jobs in (1, 3):
+        compilers("a batch -j%d" % jobs, jobs, *[AMPCC, *COMMAND[:-2], "--cc=./loudcc", "-q", "-j%d" % jobs])
+    with open("Makefile", "w") as file:
+        file.write("all:\n\t+@%s\n" % " ".join(one))
+    if shutil.which("make"):
+        compilers("make -j2", 2, "make", "-j2")
+
+
 def by_make():
     """Under make itself, where there is one: the rule has one job of three, and two are left."""
     if not shutil.which("make"):
@@ -120,6 +169,8 @@ def main():
         os.chmod("slowcc", 0o755)
         by_hand()
         by_make()
+        memory()
+        of_compilers()
         os.chdir("/")
     print("%d failed" % len(failed))
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-#include "frontend/batch/jobserver.h"
+#include "codegen/program/jobserver.h"
 
 #include "ir/base/list.h"
 #include "ir/base/text.h"
@@ -27,6 +27,15 @@ static int open_again(Arena *arena, int fd) {
   return open(arena_printf(arena, "/proc/self/fd/%d", fd), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
+static void say_closed(const char *auth) {
+  static bool said;
+  if (!said)
+    text_say("ampcc: the jobserver that MAKEFLAGS names (%s) is not open to this command: one job "
+             "at a time. A rule of make that begins with + passes it on.\n",
+             auth);
+  said = true;
+}
+
 bool jobserver_open(Arena *arena, Jobserver *out) {
   const char *auth = find_auth(arena);
   int read_end, write_end, end = 0;
@@ -43,13 +52,30 @@ bool jobserver_open(Arena *arena, Jobserver *out) {
     out->write = fcntl(write_end, F_DUPFD_CLOEXEC, 3);
   }
   out->present = out->read >= 0 && out->write >= 0;
-  if (!out->present) {
-    text_say("ampcc: the jobserver that MAKEFLAGS names (%s) is not open to this command: one "
-             "program at a time. A rule of make that begins with + passes it on.\n",
-             auth);
+  if (!out->present)
+    say_closed(auth);
+  if (!out->present)
     jobserver_close(out);
-  }
   return out->present;
+}
+
+bool jobserver_make(Arena *arena, int jobs, Jobserver *out) {
+  const char *flags = getenv("MAKEFLAGS");
+  int end[2];
+  if (pipe(end) != 0) {
+    text_say("ampcc: cannot make a pipe: %s\n", strerror(errno));
+    return false;
+  }
+  char *token = arena_alloc(arena, (size_t)jobs);
+  memset(token, '+', (size_t)jobs);
+  /* Every pipe of Linux holds 64 KiB, or one page where a user has very many of them. */
+  bool full = fcntl(end[1], F_SETFL, O_NONBLOCK) == 0 &&
+              write(end[1], token, (size_t)jobs - 1) == jobs - 1 && fcntl(end[1], F_SETFL, 0) == 0;
+  if (!full)
+    text_say("ampcc: cannot fill a pipe with %d tokens\n", jobs - 1);
+  setenv("MAKEFLAGS",
+         arena_printf(arena, "%s --jobserver-auth=%d,%d", flags ? flags : "", end[0], end[1]), 1);
+  return full && jobserver_open(arena, out);
 }
 
 bool jobserver_take(Arena *arena, Jobserver *server) {

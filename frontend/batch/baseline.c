@@ -2,19 +2,14 @@
 #include "frontend/batch/batch.h"
 #include "ir/base/text.h"
 
+#include <float.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool baseline_tolerance(Batch *batch) {
-  const char *text = batch->options->text[OPT_tolerance];
-  if (!text)
-    return true;
-  char *end;
-  batch->tolerance = strtod(text, &end);
-  bool good = end != text && !*end && isfinite(batch->tolerance) && batch->tolerance >= 0;
-  return good || option_wrong_value(&option_table, OPT_tolerance, text);
+  return option_number(&option_table, OPT_tolerance, batch->options->text[OPT_tolerance], 0,
+                       DBL_MAX, &batch->tolerance);
 }
 
 bool baseline_read(Batch *batch) {

@@ -16,17 +16,10 @@
 #include <unistd.h>
 
 static bool read_jobs(Batch *batch) {
-  const char *text = batch->options->text[OPT_jobs];
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
   batch->jobs = cpus > 0 ? (int)cpus : 1;
-  if (!text)
-    return true;
-  char *end;
-  long jobs = strtol(text, &end, 10);
-  if (end == text || *end || jobs < 1 || jobs > 1 << 16)
-    return option_wrong_value(&option_table, OPT_jobs, text);
-  batch->jobs = (int)jobs;
-  return true;
+  return option_count(&option_table, OPT_jobs, batch->options->text[OPT_jobs], 1 << 16,
+                      &batch->jobs);
 }
 
 /* ---- folders ---- */

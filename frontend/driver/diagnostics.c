@@ -11,14 +11,6 @@
 
 /* ---- options ---- */
 
-/* The position of a word among `n`; -1 if it is none of them. */
-static int word_index(const char *text, const char *const *word, int n) {
-  for (int i = 0; i < n; i++)
-    if (!strcmp(text, word[i]))
-      return i;
-  return -1;
-}
-
 /* Does standard error show colours, and does the user want them? */
 static bool terminal_has_colours(void) {
   const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -27,17 +19,15 @@ static bool terminal_has_colours(void) {
 
 bool diagnostics_read(const OptionTable *table, const char *const *text, int format, int file,
                       int color, DiagSettings *out) {
-  static const char *const form[] = {"text", "json", "sarif"};
-  static const char *const when[] = {"auto", "always", "never"};
-  int f = text[format] ? word_index(text[format], form, 3) : FORM_TEXT;
-  int w = text[color] ? word_index(*text[color] ? text[color] : "always", when, 3) : 0;
-  if (f < 0)
-    return option_wrong_value(table, format, text[format]);
-  if (w < 0)
-    return option_wrong_value(table, color, text[color]);
-  out->form = (DiagForm)f;
+  enum { AUTO, ALWAYS, NEVER };
+  const char *given = text[color];
+  int form = FORM_TEXT, when = AUTO;
+  if (!option_choice(table, format, text[format], &form) ||
+      !option_choice(table, color, given && !*given ? "always" : given, &when))
+    return false;
+  out->form = (DiagForm)form;
   out->path = text[file];
-  out->colour = w == 1 || (w == 0 && !out->path && terminal_has_colours());
+  out->colour = when == ALWAYS || (when == AUTO && !out->path && terminal_has_colours());
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include "ir/recipe/opt.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- help ---- */
@@ -88,6 +89,43 @@ bool option_wrong_value(const OptionTable *table, int option, const char *text) 
   const OptionInfo *info = &table->option[option];
   text_say("%s: --%s takes %s, not `%s`\n", table->program, info->flag, info->argument, text);
   return false;
+}
+
+bool option_choice(const OptionTable *table, int option, const char *text, int *out) {
+  const char *words = table->option[option].argument;
+  words += *words == '[';
+  for (int i = 0; text && *words; i++) {
+    size_t n = strcspn(words, "|]");
+    if (strlen(text) == n && !memcmp(text, words, n)) {
+      *out = i;
+      return true;
+    }
+    words += n + (words[n] != '\0');
+  }
+  return !text || option_wrong_value(table, option, text);
+}
+
+bool option_number(const OptionTable *table, int option, const char *text, double low, double high,
+                   double *out) {
+  if (!text)
+    return true;
+  char *end;
+  double number = strtod(text, &end);
+  if (end == text || *end || !(number >= low && number <= high))
+    return option_wrong_value(table, option, text);
+  *out = number;
+  return true;
+}
+
+bool option_count(const OptionTable *table, int option, const char *text, int most, int *out) {
+  double number = 1;
+  if (!option_number(table, option, text, 1, most, &number))
+    return false;
+  if (number != (int)number)
+    return option_wrong_value(table, option, text);
+  if (text)
+    *out = (int)number;
+  return true;
 }
 
 /* Turns "--batch_size=3" into "batch-size" and sets *value to what follows `=`, or to NULL. */

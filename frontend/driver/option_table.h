@@ -55,6 +55,17 @@ bool command_line_parse(Arena *arena, const OptionTable *table, int argc, char *
                         CommandLine *out);
 /* Prints the part of --help that the table holds: options by group, warnings, the recipe. */
 void option_table_help(const OptionTable *table, FILE *out);
+
+/* What the value of an option means. `text` is the value; NULL, an absent option, leaves *out
+ * alone. False after the line of option_wrong_value.
+ *
+ *   choice   its position among the words of the row's argument, "A|B|C" or "[A|B|C]"
+ *   number   one within [low, high]
+ *   count    a whole number within [1, most] */
+bool option_choice(const OptionTable *table, int option, const char *text, int *out);
+bool option_number(const OptionTable *table, int option, const char *text, double low, double high,
+                   double *out);
+bool option_count(const OptionTable *table, int option, const char *text, int most, int *out);
 /* Prints "PROGRAM: --FLAG takes ARGUMENT, not `TEXT`" and returns false. */
 bool option_wrong_value(const OptionTable *table, int option, const char *text);
 

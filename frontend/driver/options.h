@@ -55,7 +55,7 @@ typedef struct Options {
   CompileOptions compile;
   double batch_norm_momentum; /* negative: as the model says              */
   double max_error;           /* of --certify; NaN: any error is accepted */
-  int64_t certify_batch;      /* 0: chosen by the size of the model       */
+  int certify_batch;          /* 0: chosen by the size of the model       */
   const char *cache;          /* --cache-dir; NULL: none                  */
   int64_t cache_bytes;        /* --cache-size                             */
   const GivenFlag *given;     /* PROGRAM options and overrides, no value with a path in it */

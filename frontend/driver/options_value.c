@@ -16,33 +16,12 @@ static bool wrong_value(OptionId id, const char *text) {
   return option_wrong_value(&option_table, id, text);
 }
 
-/* Sets *out to the position of an option's value among the words of its row, "A|B|C"; leaves it
- * alone if the option is absent. */
 static bool read_choice(const Options *options, OptionId id, int *out) {
-  const char *text = options->text[id], *words = option_table.option[id].argument;
-  for (int i = 0; text && *words; i++) {
-    size_t n = strcspn(words, "|");
-    if (strlen(text) == n && !memcmp(text, words, n)) {
-      *out = i;
-      return true;
-    }
-    words += n + (words[n] == '|');
-  }
-  return !text || wrong_value(id, text);
+  return option_choice(&option_table, id, options->text[id], out);
 }
 
-/* Sets *out to an option's value, a number within [low, high]; leaves it alone if the option is
- * absent. */
 static bool read_number(const Options *options, OptionId id, double low, double high, double *out) {
-  const char *text = options->text[id];
-  if (!text)
-    return true;
-  char *end;
-  double number = strtod(text, &end);
-  if (end == text || *end || !(number >= low && number <= high))
-    return wrong_value(id, text);
-  *out = number;
-  return true;
+  return option_number(&option_table, id, options->text[id], low, high, out);
 }
 
 bool options_bytes(const Options *options, OptionId id, int64_t *out) {
@@ -185,13 +164,10 @@ static bool check_passes(const Options *options, OptionId id) {
 
 /* --certify, --certify-batch, --max-error */
 static bool read_certify(Options *options) {
-  double batch = 0;
-  if (!read_number(options, OPT_certify_batch, 1, 1 << 20, &batch) ||
+  if (!option_count(&option_table, OPT_certify_batch, options->text[OPT_certify_batch], 1 << 20,
+                    &options->certify_batch) ||
       !read_number(options, OPT_max_error, 0, INFINITY, &options->max_error))
     return false;
-  options->certify_batch = (int64_t)batch;
-  if (batch != (double)options->certify_batch)
-    return wrong_value(OPT_certify_batch, options->text[OPT_certify_batch]);
   bool certifies = options->text[OPT_certify] != NULL;
   if (!certifies && (options->text[OPT_certify_batch] || options->text[OPT_max_error])) {
     fputs("ampcc: --certify-batch and --max-error belong to --certify\n", stderr);

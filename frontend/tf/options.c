@@ -55,9 +55,10 @@ void tf_options_help(FILE *out) {
       out);
 }
 
-static bool takes(TfOptionId id, const char *only, const TfOptions *options) {
-  const char *text = options->text[id];
-  return !text || !strcmp(text, only) || option_wrong_value(&tf_option_table, id, text);
+/* Is the option absent, or its value the one word that its row has? */
+static bool is_right(TfOptionId id, const TfOptions *options) {
+  int choice;
+  return option_choice(&tf_option_table, id, options->text[id], &choice);
 }
 
 bool tf_options_parse(Arena *arena, int argc, char **argv, TfOptions *out) {
@@ -81,7 +82,7 @@ bool tf_options_parse(Arena *arena, int argc, char **argv, TfOptions *out) {
   }
   out->report = out->text[TF_OPT_tf_amp_report] != NULL;
   out->graph = out->text[TF_OPT_emit] || !out->report;
-  return takes(TF_OPT_emit, "graphdef", out) && takes(TF_OPT_tf_amp_report, "json", out) &&
+  return is_right(TF_OPT_emit, out) && is_right(TF_OPT_tf_amp_report, out) &&
          diagnostics_read(&tf_option_table, out->text, TF_OPT_diagnostics_format,
                           TF_OPT_diagnostics_file, TF_OPT_color, &out->diagnostics) &&
          tf_version_read("ampcc-tf", out->text[TF_OPT_amp_compat], &out->version);

@@ -207,21 +207,15 @@ static bool wrong(TfOptionId id, const char *text) {
 }
 
 static bool read_mode(TfSettings *out, const TfOptions *options) {
-  static const char *const word[] = {"cuda", "bf16", "cpu", "fp16-cpu"};
   const char *dtype = options->text[TF_OPT_dtype], *mode = options->text[TF_OPT_amp_mode];
-  bool bf16 = dtype && !strcmp(dtype, "bf16");
-  if (dtype && !bf16 && strcmp(dtype, "fp16") != 0)
-    return wrong(TF_OPT_dtype, dtype);
-  out->mode = bf16 ? TF_BF16 : TF_CUDA;
-  if (!mode)
-    return true;
-  int i = 0;
-  while (i < 4 && strcmp(mode, word[i]) != 0)
-    i++;
-  if (i == 4)
-    return wrong(TF_OPT_amp_mode, mode);
-  out->mode = (TfMode)i;
-  if (dtype && bf16 != (out->mode == TF_BF16)) {
+  int bf16 = 0;
+  if (!option_choice(&tf_option_table, TF_OPT_dtype, dtype, &bf16))
+    return false;
+  int choice = bf16 ? TF_BF16 : TF_CUDA;
+  if (!option_choice(&tf_option_table, TF_OPT_amp_mode, mode, &choice))
+    return false;
+  out->mode = (TfMode)choice;
+  if (mode && dtype && bf16 != (out->mode == TF_BF16)) {
     text_say("ampcc-tf: --amp-mode=%s does not go with --dtype=%s\n", mode, dtype);
     return false;
   }

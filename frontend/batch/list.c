@@ -142,29 +142,6 @@ static bool add_folder(Batch *batch, const Wanted *wanted, const char *folder) {
 
 /* ---- the list ---- */
 
-/* Takes the next word of a line, as a shell would: blanks separate words, quotes and backslashes
- * keep them, `#` begins a comment. NULL at the end of the line, or with *error set. */
-static char *next_word(Arena *arena, const char **at, const char **error) {
-  const char *c = *at;
-  c += strspn(c, " \t\r");
-  if (!*c || *c == '#')
-    return *at = c, NULL;
-  char *word = arena_alloc(arena, strlen(c) + 1), *to = word, quote = 0;
-  for (; *c && (quote || !strchr(" \t\r", *c)); c++) {
-    if (quote ? *c == quote : *c == '"' || *c == '\'')
-      quote = quote ? 0 : *c;
-    else if (*c == '\\' && c[1] && quote != '\'')
-      *to++ = *++c;
-    else
-      *to++ = *c;
-  }
-  *at = c;
-  if (!quote)
-    return word;
-  *error = "a quote is not closed";
-  return NULL;
-}
-
 /* Options that a program of a batch cannot have: they make no program, or one file for all, or no
  * log for people. */
 static const OptionId never[] = {OPT_help,
@@ -202,14 +179,17 @@ static bool check_options(const char *where, const char *const *text, bool in_li
 }
 
 static bool read_line(Batch *batch, const char *where, const char *line) {
+  static const QuoteRules as_shell = {" \t\r", .comments = true, .single_is_plain = true};
   Arena *arena = batch->arena;
-  const char **argv = NULL, *error = NULL, *word;
+  const char **argv = NULL, *word;
+  char *rest = arena_strdup(arena, line, strlen(line));
+  bool open = false;
   int argc = 0, cap = 0;
   arena_push(arena, argv, argc, cap, "ampcc");
-  while ((word = next_word(arena, &line, &error)) != NULL)
+  while ((word = quoted_word(&rest, &as_shell, &open)) != NULL)
     arena_push(arena, argv, argc, cap, word);
-  if (error)
-    return refuse(where, error, NULL);
+  if (open)
+    return refuse(where, "a quote is not closed", NULL);
   if (argc == 1)
     return true;
   const char **text = arena_alloc(arena, OPTION_COUNT * sizeof *text);

@@ -1,5 +1,6 @@
 #include "frontend/driver/response.h"
 
+#include "ir/base/list.h"
 #include "ir/base/reads.h"
 #include "ir/base/text.h"
 
@@ -40,43 +41,17 @@ static char *read_file(const Words *words, const char *path) {
   return text;
 }
 
-static bool is_blank(char c) {
-  return c && strchr(" \t\r\n\v\f", c);
-}
-
-/* Takes the next word of *text, in its place; NULL at the end. *open tells of a quote that does not
- * end. */
-static char *next_word(char **text, bool *open) {
-  char *at = *text, quote = '\0';
-  while (is_blank(*at))
-    at++;
-  if (!*at)
-    return NULL;
-  char *word = at, *to = at;
-  for (; *at && (quote || !is_blank(*at)); at++) {
-    if (*at == '\\' && at[1])
-      *to++ = *++at;
-    else if (quote ? *at == quote : *at == '"' || *at == '\'')
-      quote = quote ? '\0' : *at;
-    else
-      *to++ = *at;
-  }
-  *open |= quote != '\0';
-  *text = *at ? at + 1 : at;
-  *to = '\0';
-  return word;
-}
-
 static bool add(Words *words, char *word, int depth);
 
 static bool add_file(Words *words, const char *path, int depth) {
+  static const QuoteRules as_gcc = {.blanks = " \t\r\n\v\f"};
   char *text = depth < MOST_DEEP ? read_file(words, path) : NULL, *word;
   bool open = false, good = text != NULL;
   if (depth == MOST_DEEP)
     return refuse(words, path, "response files name each other more than 10 deep");
   reads_add(path);
-  while (good && (word = next_word(&text, &open)) != NULL)
-    good = !open && add(words, word, depth + 1);
+  while (good && (word = quoted_word(&text, &as_gcc, &open)) != NULL)
+    good = add(words, word, depth + 1);
   return open ? refuse(words, path, "a quote is not closed") : good;
 }
 

@@ -20,6 +20,25 @@ bool list_has(const char *list, const char *word) {
   return false;
 }
 
+char *quoted_word(char **text, const QuoteRules *rules, bool *open) {
+  char *at = *text + strspn(*text, rules->blanks), *word = at, *to = at, quote = '\0';
+  *text = at;
+  if (!*at || (*at == '#' && rules->comments))
+    return NULL;
+  for (; *at && (quote || !strchr(rules->blanks, *at)); at++) {
+    if (quote ? *at == quote : *at == '"' || *at == '\'')
+      quote = quote ? '\0' : *at;
+    else if (*at == '\\' && at[1] && !(quote == '\'' && rules->single_is_plain))
+      *to++ = *++at;
+    else
+      *to++ = *at;
+  }
+  *text = *at ? at + 1 : at;
+  *to = '\0';
+  *open = quote != '\0';
+  return *open ? NULL : word;
+}
+
 char *list_word(Arena *arena, const char **list, char between) {
   const char stop[] = {between, '\0'};
   if (!*list)

@@ -17,4 +17,16 @@ bool list_has(const char *list, const char *word);
  * more of the character `between`, so none is empty. NULL at the end; a NULL list is empty. */
 char *list_word(Arena *arena, const char **list, char between);
 
+/* How a text is divided into words that may be quoted, with '' or "". A backslash keeps the
+ * character behind it. */
+typedef struct QuoteRules {
+  const char *blanks;   /* the characters that separate words */
+  bool comments;        /* does `#` in the place of a word begin a comment, up to the end? */
+  bool single_is_plain; /* is a backslash within '' as any other character? */
+} QuoteRules;
+
+/* Returns the next word of *text, in its place but without its quotes and backslashes, and moves
+ * *text behind it. NULL at the end, and, with *open set, if a quote in the word is not closed. */
+char *quoted_word(char **text, const QuoteRules *rules, bool *open);
+
 #endif

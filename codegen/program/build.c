@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum { MAX_ARGS = 96, PATH_BYTES = 4096 };
+static const char scratch_prefix[] = "ampcc";
 
 typedef struct PartBuild {
   const ProgramPart *part;
@@ -373,10 +374,9 @@ static void clean(Build *b) {
     rmdir(b->folder);
 }
 
-/* Prints what would run. The temporary folder, which there is not, is named without its number. */
+/* Prints what would run. No temporary folder is made; the commands name it by its pattern. */
 static bool dry_run(Build *b) {
-  const char *tmp = getenv("TMPDIR");
-  b->folder = arena_printf(b->arena, "%s/ampcc-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+  b->folder = scratch_pattern(b->arena, scratch_prefix);
   b->program = b->options->output;
   for (int i = 0; i < b->n_parts; i++)
     name_files(b, &b->part[i]);
@@ -405,7 +405,7 @@ static bool build(Build *b, const ProgramPart *part) {
   b->here = b->here ? b->here : "";
   if (b->options->dry_run)
     return dry_run(b);
-  b->folder = scratch_folder(b->arena, "ampcc");
+  b->folder = scratch_folder(b->arena, scratch_prefix);
   if (!b->folder || !output_open(b->arena, b->options->output, &b->output))
     return false;
   b->output.mode = 0777;

@@ -26,7 +26,9 @@ const char *resource_folder(Arena *arena, const char *wanted);
  * `folder` is NULL. NULL after one line on stderr. */
 const char *resource_libraries(Arena *arena, const char *resource, const char *folder);
 
-/* spawn.c: a new folder PREFIX-XXXXXX under $TMPDIR, else /tmp. NULL after one line on stderr. */
+/* spawn.c: $TMPDIR/PREFIX-XXXXXX, or in /tmp, where mkdtemp puts letters in the place of each X. */
+char *scratch_pattern(Arena *arena, const char *prefix);
+/* spawn.c: a new folder of that pattern. NULL after one line on stderr. */
 const char *scratch_folder(Arena *arena, const char *prefix);
 /* spawn.c: commands without a shell. */
 typedef struct Command {

@@ -53,9 +53,13 @@ void spawn_end(void) {
     raise(caught);
 }
 
-const char *scratch_folder(Arena *arena, const char *prefix) {
+char *scratch_pattern(Arena *arena, const char *prefix) {
   const char *tmp = getenv("TMPDIR");
-  char *folder = arena_printf(arena, "%s/%s-XXXXXX", tmp && *tmp ? tmp : "/tmp", prefix);
+  return arena_printf(arena, "%s/%s-XXXXXX", tmp && *tmp ? tmp : "/tmp", prefix);
+}
+
+const char *scratch_folder(Arena *arena, const char *prefix) {
+  char *folder = scratch_pattern(arena, prefix);
   if (mkdtemp(folder))
     return folder;
   text_say("ampcc: cannot make a temporary folder %s: %s\n", folder, strerror(errno));

@@ -47,7 +47,7 @@ void used_add_trace(UsedList *list, const char *path, const char *temporary);
 /* Finds the hash of every file whose stamp has changed. Returns how many these were, or -1 if a
  * file cannot be read. */
 int used_renew(UsedList *list);
-/* Was the file changed after that time? */
+/* Was the file that had this stamp last changed after `time`? */
 bool stamp_is_newer(const FileStamp *stamp, struct timespec time);
 FileStamp stamp_of(const char *path);
 /* Adds a target, and where the files lie that it needs. */

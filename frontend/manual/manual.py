@@ -9,9 +9,13 @@ import sys
 import textwrap
 
 SUMMARY = {"ampcc": "compile a model into a program that trains it",
-           "ampcc-tf": "rewrite a TensorFlow graph as TensorFlow's mixed precision does"}
+           "ampcc-tf": "rewrite a TensorFlow graph as TensorFlow's mixed precision does",
+           "ampcc-zoo": "write a model of the zoo for ampcc",
+           "ampcc-diff": "show what changed between two programs or models",
+           "ampcc-pack": "pack a data set for the programs that ampcc makes"}
+TAKE_RESPONSE_FILES = ("ampcc", "ampcc-tf")
 FILES = ("FILE", "FOLDER", "LIST", "FILE,FILE", "PREFIX", "COMMAND")
-ENTRY = re.compile(r"  (?:-(?P<letter>\w), )?(?P<flag>--?[A-Za-z][\w-]*)(?P<argument>\[?=\S+| [A-Z]+(?=  ))?\s+(?P<help>.*)")
+ENTRY = re.compile(r"  (?:-(?P<letter>\w),? +|    )?(?P<flag>--?[A-Za-z][\w-]*)(?P<argument>\[?=\S+| [A-Z]+(?=  ))?\s+(?P<help>.*)")
 
 
 class Option:
@@ -37,7 +41,7 @@ def read(program):
             values[flag] = [line.split()[0] for line in ask(program, question).splitlines()]
     blocks = []
     for block in ask(program, "--help").rstrip("\n").split("\n\n"):
-        heading, *lines = block.split("\n")
+        heading, *lines = (block if not block.startswith("  ") else "options:\n" + block).split("\n")
         if not lines or not lines[0].startswith("  ") or heading.startswith("usage:"):
             blocks.append(" ".join(line.strip() for line in block.split("\n")) if not heading.startswith("usage:") else block)
             continue
@@ -80,19 +84,22 @@ def man(name, version, blocks):
     out = [".Dd November 23, 2026", ".Dt %s 1" % name.upper(), ".Os", ".Sh NAME", ".Nm %s" % name, ".Nd %s" % SUMMARY[name], ".Sh SYNOPSIS"]
     for words in usage:
         out += [".Nm", ".Ar " + quoted(" ".join(words))]
-    out += [".Sh DESCRIPTION", *map(text, (b for b in blocks[1:2])), ".Pp",
-            "An argument", ".Ar @FILE", "stands for the words in FILE.", ".Sh OPTIONS"]
+    out += [".Sh DESCRIPTION", text(blocks[1])]
+    if name in TAKE_RESPONSE_FILES:
+        out += [".Pp", "An argument", ".Ar @FILE", "stands for the words in FILE."]
+    out += [".Sh OPTIONS"]
     for block in blocks[2:]:
         if isinstance(block, str):
             continue
         heading, entries = block
         title, _, rest = heading.partition(":")
-        out += [".Ss " + quoted(title)] + ([text(rest.strip())] if rest else []) + [".Bl -tag -width Ds", *map(item, entries), ".El"]
+        out += ([".Ss " + quoted(title)] if title != "options" else []) + ([text(rest.strip())] if rest else []) + [".Bl -tag -width Ds", *map(item, entries), ".El"]
     for block in blocks[2:]:
         if isinstance(block, str):
             title, _, rest = block.partition(": ")
             out += [".Sh " + title.upper(), text(rest)]
-    out += [".Sh SEE ALSO", ".Xr %s 1" % ("ampcc-tf" if name == "ampcc" else "ampcc"), ".Pp", "This page is of version %s." % version]
+    others = sorted(set(SUMMARY) - {name}) if name == "ampcc" else ["ampcc"]
+    out += [".Sh SEE ALSO", *(".Xr %s 1%s" % (other, "" if other == others[-1] else " ,") for other in others), ".Pp", "This page is of version %s." % version]
     return "\n".join(out) + "\n"
 
 

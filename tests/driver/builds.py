@@ -41,7 +41,8 @@ def depfiles():
     reads = open("train.d").read().replace("\\\n", "").split()[1:]
     first = open("train.d").read()
     os.remove("train.d")
-    run(AMPCC, "lenet5.pb", "--target=cpu", "-MD", "-o", "train", XDG_CACHE_HOME=os.path.abspath("own cache"))
+    again = run(AMPCC, "lenet5.pb", "--target=cpu", "-MD", "-v", "-o", "train", XDG_CACHE_HOME=os.path.abspath("own cache"))
+    expect("from the cache", "from the cache: the whole program" in again[2], again)
     expect("the same depfile where the program is in the cache", open("train.d").read() == first, first)
     expect("a program depends on the runtime", status == 0 and reads[-1] == "lenet5.pb" and len(set(reads)) == len(reads) and
            {"libamprt.a", "amprt.h"} <= {os.path.basename(p) for p in reads} and all(map(os.path.exists, reads)), reads, err)

@@ -36,6 +36,8 @@ def main():
     libs = run("pkg-config", "--libs", "--define-variable=prefix=%s" % prefix, "ampcc", PKG_CONFIG_PATH=str(pc.parent.resolve()))
     run(*shlex.split(os.environ.get("CC", "cc")), "lenet5.o", *shlex.split(libs), "-o", "linked")
     good &= check("an object linked as pkg-config says trains the same", train("linked") == train("installed"))
+    tools, pages = {path.name for path in ampcc.parent.iterdir()}, {path.stem for path in pathlib.Path("moved").rglob("man1/*.1")}
+    good &= check("every tool has a manual page", tools == pages and len(tools) >= 5)
     good &= check("no file that was installed names the build folder",
                   not [path for path in prefix.rglob("*") if path.is_file() and path.suffix != ".a" and BUILD.encode() in path.read_bytes()])
     return good

@@ -37,7 +37,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
             "  .rows = $ROWS, .cols = $COLS, .images = $IMAGES, .packed = $PACKED,\n"
             "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
             "  .copy = $COPY, .copy_pairs = $PAIRS, .passing = $PASSING, .winograd = $WINOGRAD,\n"
-            "  .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
+            "  .over_pairs = $OVER, .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
             "};\n",
             holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
@@ -47,11 +47,11 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
                   {"FTAP", .number = a->filter_tap}, {"FIN", .number = a->filter_in},
                   {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
                   {"IMAGES", .number = a->images}, {"WINOGRAD", .number = a->winograd},
-                  {"WIMAGES", .number = a->wino_images}, {"WROWS", .number = a->wino_rows},
-                  {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
-                  {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward},
-                  {"COPY", .number = a->copy}, {"PAIRS", .number = a->copy_pairs},
-                  {"PASSING", .number = a->passing}));
+                  {"OVER", .number = a->over_pairs}, {"WIMAGES", .number = a->wino_images},
+                  {"WROWS", .number = a->wino_rows}, {"PACKED", .number = base + a->packed},
+                  {"LANE", .number = base + a->lane}, {"BYTES", .number = a->lane_bytes},
+                  {"BACKWARD", .number = a->backward}, {"COPY", .number = a->copy},
+                  {"PAIRS", .number = a->copy_pairs}, {"PASSING", .number = a->passing}));
 }
 
 static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, const Operands *at,
@@ -65,7 +65,8 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
             "  .copy_x = $COPYX, .copy_dy = $COPYDY, .slots = $SLOTS,\n"
             "  .sums = $SUMS, .sums_bytes = $SUMBYTES, .lane = $LANE, .lane_bytes = $BYTES,\n"
             "  .x_at = $XAT, .dy_at = $DYAT, .sums_at = $SUMSAT,\n"
-            "  .winograd = $WINOGRAD, .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
+            "  .winograd = $WINOGRAD, .over_pairs = $OVER,\n"
+            "  .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
             "  .wino_blocks = $WBLOCKS, .wino_slots = $WSLOTS,\n"
             "};\n",
             holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
@@ -80,9 +81,9 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
                   {"SUMBYTES", .number = a->sums_bytes}, {"LANE", .number = base + a->lane},
                   {"BYTES", .number = a->lane_bytes}, {"XAT", .number = a->x_at},
                   {"DYAT", .number = a->dy_at}, {"SUMSAT", .number = a->sums_at},
-                  {"WINOGRAD", .number = a->winograd}, {"WIMAGES", .number = a->wino_images},
-                  {"WROWS", .number = a->wino_rows}, {"WBLOCKS", .number = a->wino_blocks},
-                  {"WSLOTS", .number = a->wino_slots}));
+                  {"WINOGRAD", .number = a->winograd}, {"OVER", .number = a->over_pairs},
+                  {"WIMAGES", .number = a->wino_images}, {"WROWS", .number = a->wino_rows},
+                  {"WBLOCKS", .number = a->wino_blocks}, {"WSLOTS", .number = a->wino_slots}));
 }
 
 /* A loop behind the convolution whose args are named `conv`: a function of its own, with its own

@@ -68,21 +68,30 @@ static void flatten(int64_t *n, AmpWindow *high, AmpWindow *wide) {
  * fall into so few sets of the first-level cache that they evict one another. */
 enum { FAR = 1024 };
 
-static void finish_conv(OwnPlan *plan, bool low, bool has_loop) {
-  enum { STEP = 28 }; /* register tiles divide it */
-  AmpConv *a = &plan->conv;
-  int64_t taps = a->high.taps * a->wide.taps;
+static Tiles conv_tiles(const AmpConv *a) {
   AmpAxis wide = amp_axis_span(&a->wide, a->backward);
   Tiles tiles = {.high = a->high, .wide = a->wide, .backward = a->backward, .c = a->c};
   tiles.flat = a->c <= AMP_BLOCK && a->in_channel == 1 && wide.taps >= wide.step;
+  return tiles;
+}
+
+static void choose_conv_tile(AmpConv *a, bool has_loop) {
+  enum { STEP = 28 }; /* register tiles divide it */
+  Tiles tiles = conv_tiles(a);
   if (has_loop) /* which finds the results in the same cache */
     tiles.k = a->k * (a->backward ? a->high.stride * a->wide.stride : 1);
   choose_tile(&tiles, has_loop ? STAGE_BYTES : TILE_BYTES, STEP, &a->rows, &a->cols);
-  tiles.k = 0;
+  a->images = 1;
+}
+
+/* The memory of the direct kernel. */
+static void finish_conv(OwnPlan *plan, bool low) {
+  AmpConv *a = &plan->conv;
+  int64_t taps = a->high.taps * a->wide.taps;
+  Tiles tiles = conv_tiles(a);
   bool leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
   a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || leaves;
   a->copy_pairs = a->in_channel != 1 || a->c % 2 || a->c % (2 * FAR) == 0 || leaves;
-  a->images = 1;
   a->packed = 0;
   a->lane = amp_ceil(amp_ceil(a->k, AMP_GROUP) * amp_ceil(a->c, AMP_BLOCK) * taps * F32, ALIGN);
   a->lane_bytes = amp_ceil(taps * 3 * (int64_t)sizeof(int64_t), ALIGN) +
@@ -273,9 +282,9 @@ static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
   plan->workspace += sums * plan->tiles * plan->conv.k * (int64_t)sizeof(double);
 }
 
-/* CPUs that multiply bf16 compute directly; on others bf16 is widened to f32, for which Winograd's
- * method is faster. Both use the same tiles, so this makes their rows a multiple of `side`, or of
- * less, as that method needs. Returns of what, and 0 where tiles are not whole rows. */
+/* Where CPUs that multiply bf16 compute directly and others by Winograd's method, both use the same
+ * tiles. This makes their rows a multiple of `side`, or of less, as that method needs. Returns of
+ * what, and 0 where tiles are not whole rows. */
 static int even_tiles(AmpConv *a, int side) {
   if (a->cols < a->wide.out)
     return 0;
@@ -289,12 +298,13 @@ static int even_tiles(AmpConv *a, int side) {
 
 static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   OwnPlan plan = {0};
-  bool low = dtype_info[node->arg[0]->type.dtype].low;
+  bool low = dtype_info[node->arg[0]->type.dtype].low, pairs = node->arg[0]->type.dtype == DT_BF16;
   switch (node->op) {
   case OP_CONV2D_WGRAD:
     plan_grad(node, &plan);
     finish_grad(&plan, low);
     plan.grad.winograd = wino_takes_grad(&plan.grad, winograd);
+    plan.grad.over_pairs = pairs && wino_beats_pairs_grad(&plan.grad, winograd);
     plan.winograd = plan.grad.winograd;
     if (plan.winograd)
       plan.workspace = wino_plan_grad(&plan.grad);
@@ -309,16 +319,23 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   default:
     BUG("`%s` is no library kernel", op_info[node->op].name);
   }
-  int side = wino_takes(&plan.conv, winograd);
-  bool either = side && node->arg[0]->type.dtype == DT_BF16;
-  if (either || !side)
-    finish_conv(&plan, low, has_loop);
-  if (either)
-    side = even_tiles(&plan.conv, side);
-  plan.conv.winograd = side;
-  plan.winograd = side;
-  if (side)
-    plan.workspace = wino_plan(&plan.conv, either);
+  AmpConv *a = &plan.conv;
+  a->winograd = wino_takes(a, winograd);
+  a->over_pairs = pairs && wino_beats_pairs(a, winograd);
+  if (!a->winograd || (pairs && !a->over_pairs)) {
+    choose_conv_tile(a, has_loop);
+    if (a->winograd)
+      a->winograd = even_tiles(a, a->winograd);
+    if (a->winograd)
+      wino_cut(a);
+  } else {
+    wino_choose_tile(a);
+  }
+  if (!a->winograd || pairs)
+    finish_conv(&plan, low);
+  if (a->winograd)
+    plan.workspace = wino_finish(a);
+  plan.winograd = a->winograd != 0;
   return plan;
 }
 

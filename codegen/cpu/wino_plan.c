@@ -8,6 +8,9 @@ enum { ALIGN = 64, F32 = sizeof(float) };
 enum { GRAD_BYTES = 640 << 10, GRAD_TILES = 100, GRAD_BLOCKS = 4 };
 enum { SLOTS = 16, SLOTS_BYTES = 5 << 18 };
 
+/* With two threads, larger filters are as fast by products of pairs of bf16. */
+enum { MOST_OVER_PAIRS = 1 << 15 };
+
 static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
   return high->taps == 3 && wide->taps == 3 && high->stride == 1 && wide->stride == 1;
 }
@@ -36,38 +39,62 @@ int wino_takes(const AmpConv *a, Winograd winograd) {
   return takes ? side_of(&a->high, &a->wide, a->c * a->k) : 0;
 }
 
+/* The same of bf16, and the ratio to products of pairs of bf16:
+ *
+ *                  64 @56     128 @28    256 @14    512 @7     32 @16     64 @8      16 @32
+ */
+bool wino_beats_pairs(const AmpConv *a, Winograd winograd) {
+  enum { FEWEST = 32 };
+  bool faster = a->c >= FEWEST && a->k >= FEWEST && a->c * a->k <= MOST_OVER_PAIRS;
+  return a->winograd && (winograd == WINOGRAD_ALWAYS || (a->winograd == 4 && faster));
+}
+
 /* Floats of the transformed filter: most for the narrowest vectors, with 8 channels in a group. */
 static int64_t filter_floats(const AmpConv *a) {
   const int64_t outs = 8, groups = amp_ceil(a->k, AMP_GROUP) / outs;
   return groups * amp_wino_all(a->winograd) * amp_wino_step(amp_ceil(a->c, AMP_BLOCK) * outs);
 }
 
+/* Floats that the transformed elements and the products of one tile of a block take. */
+static int64_t tile_floats(const AmpConv *a) {
+  int64_t group = amp_least(amp_ceil(a->k, AMP_BLOCK), AMP_GROUP);
+  return (amp_ceil(a->c, AMP_BLOCK) + group) * amp_wino_all(a->winograd);
+}
+
 /* A block has so many tiles that reading the filter for them hardly counts, while their transformed
- * elements and the products of a group stay in the second-level cache. A tile of the result is some
- * blocks, whose results a loop behind finds there. */
-int64_t wino_plan(AmpConv *a, bool has_tiles) {
-  enum { BLOCK_BYTES = 5 << 18, PIECE_BYTES = 128 << 10 };
-  int64_t side = a->winograd, across = amp_pieces(a->wide.out, side);
-  int64_t down = amp_pieces(has_tiles ? a->rows : a->high.out, side);
-  int64_t channels = amp_ceil(a->c, AMP_BLOCK), most = channels + AMP_GROUP; /* tiles */
-  int64_t tile =
-      (channels + amp_least(amp_ceil(a->k, AMP_BLOCK), AMP_GROUP)) * amp_wino_all(side) * F32;
-  int64_t row = across * tile, bytes = amp_least(BLOCK_BYTES, most * tile);
-  int64_t rows = amp_even(down, amp_most(1, amp_least(down, bytes / row)));
-  int64_t blocks = amp_pieces(down, rows), out = side * side * across * a->k * F32;
-  a->wino_rows = side * rows;
+ * elements and the products of a group stay in the second-level cache. */
+static int64_t block_tiles(const AmpConv *a) {
+  enum { BLOCK_BYTES = 5 << 18 };
+  int64_t most = amp_ceil(a->c, AMP_BLOCK) + AMP_GROUP;
+  return amp_least(most, BLOCK_BYTES / (tile_floats(a) * F32));
+}
+
+void wino_cut(AmpConv *a) {
+  int64_t across = amp_pieces(a->wide.out, a->winograd), down = amp_pieces(a->rows, a->winograd);
+  int64_t rows = amp_most(1, amp_least(down, block_tiles(a) / across));
+  a->wino_rows = a->winograd * amp_even(down, rows);
   a->wino_images = 1;
-  if (!has_tiles) {
-    if (blocks == 1)
-      a->wino_images = amp_most(1, amp_least(a->n, bytes / (row * down)));
-    blocks = amp_most(1, amp_least(blocks, PIECE_BYTES / (out * rows)));
-    a->rows = blocks * a->wino_rows;
-    a->cols = a->wide.out;
-    a->images = a->wino_images;
-    if (a->rows >= a->high.out)
-      a->images *= amp_most(1, PIECE_BYTES / (out * down * a->wino_images));
+}
+
+/* A tile is some blocks, whose results a loop behind finds in the second-level cache. */
+void wino_choose_tile(AmpConv *a) {
+  enum { PIECE_BYTES = 128 << 10 };
+  a->rows = a->high.out;
+  a->cols = a->wide.out;
+  a->images = 1;
+  wino_cut(a);
+  int64_t blocks = amp_pieces(a->rows, a->wino_rows), row = a->wide.out * a->k * F32;
+  if (blocks > 1) {
+    a->rows = a->wino_rows * amp_most(1, amp_least(blocks, PIECE_BYTES / (row * a->wino_rows)));
+  } else {
+    int64_t tiles = amp_wino_tiles(a);
+    a->wino_images = amp_most(1, amp_least(a->n, block_tiles(a) / tiles));
+    a->images = a->wino_images * amp_most(1, PIECE_BYTES / (row * a->wino_rows * a->wino_images));
     a->images = amp_least(a->images, a->n);
   }
+}
+
+int64_t wino_finish(AmpConv *a) {
   a->packed = 0;
   a->lane = amp_most(a->lane, amp_ceil(filter_floats(a) * F32, ALIGN));
   a->lane_bytes = amp_most(a->lane_bytes, amp_wino_lane(a).bytes);
@@ -93,6 +120,11 @@ int wino_takes_grad(const AmpConvGrad *a, Winograd winograd) {
                direct_products(&a->high) * direct_products(&a->wide) * 3;
   bool faster = a->c >= FEWEST && a->k >= FEWEST && fewer;
   return can && (winograd == WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster)) ? side : 0;
+}
+
+bool wino_beats_pairs_grad(const AmpConvGrad *a, Winograd winograd) {
+  bool faster = a->winograd == 4 && a->c * a->k <= MOST_OVER_PAIRS;
+  return a->winograd && (winograd == WINOGRAD_ALWAYS || faster);
 }
 
 int64_t wino_plan_grad(AmpConvGrad *a) {

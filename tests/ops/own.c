@@ -14,7 +14,8 @@ static const struct {
 } form[] = {{DT_F32, WINOGRAD_OFF},
             {DT_F32, WINOGRAD_ALWAYS},
             {DT_F16, WINOGRAD_ALWAYS},
-            {DT_BF16, WINOGRAD_ALWAYS}};
+            {DT_BF16, WINOGRAD_ALWAYS},
+            {DT_BF16, WINOGRAD_OFF}};
 #ifdef __SANITIZE_ADDRESS__ /* slow */
 static const int threads[] = {3};
 #else
@@ -54,12 +55,15 @@ static bool level_is_here(int l) {
 }
 
 /* Only f32 runs at every level, as 16-bit floats are converted before and after the sums: f16 runs
- * at the widest level, bf16 at the first and where it is multiplied as such. */
-static bool is_wanted(int l, DType dtype) {
-  if (dtype == DT_F32)
+ * at the widest level, bf16 at the first and where it is multiplied as such. AMX takes the place of
+ * Winograd's method, and so do pairs of bf16 where that is off. */
+static bool is_wanted(int l, int f) {
+  if (form[f].dtype == DT_F32)
     return l != BF16 && l != AMX && level_is_here(l);
-  if (dtype == DT_F16)
+  if (form[f].dtype == DT_F16)
     return l == (level_is_here(V4) ? V4 : V3);
+  if (form[f].winograd == WINOGRAD_OFF)
+    return l == BF16 && level_is_here(l);
   return l == V3 || ((l == BF16 || l == AMX) && level_is_here(l));
 }
 
@@ -105,7 +109,7 @@ int main(int argc, char **argv) {
     CodegenOptions options = {.compile = &rows[f].options, .resource = argv[1]};
     program_spread(rows[f].planned);
     for (int l = 0; l < N_LEVELS; l++)
-      if (is_wanted(l, form[f].dtype) && (!is_short || is_in_short(l, f)))
+      if (is_wanted(l, f) && (!is_short || is_in_short(l, f)))
         program[f][l] = program_begin_with(rows[f].arena, rows[f].planned, &options, argv[2],
                                            arena_printf(rows[f].arena, "own_%s_%d_%s",
                                                         dtype_info[form[f].dtype].name,

@@ -8,10 +8,21 @@
 
 #include "codegen/text/cpu/lanes.h"
 
+/* Are operands of bf16 multiplied in pairs? Not where `else_faster` says that something else is
+ * faster, unless this process may use AMX. */
 #ifdef __AVX512BF16__
-
-/* May this process use AMX? */
 extern int amp_amx;
+AMP_INLINE int amp_takes_pairs(int else_faster) {
+  return amp_amx || !else_faster;
+}
+#else
+AMP_INLINE int amp_takes_pairs(int else_faster) {
+  (void)else_faster;
+  return 0;
+}
+#endif
+
+#ifdef __AVX512BF16__
 
 enum { AMP_AMX_ROWS = 16, AMP_AMX_SUMS = 4 }; /* rows of a register; registers for sums */
 

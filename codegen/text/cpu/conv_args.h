@@ -111,6 +111,7 @@ typedef struct AmpConv {
    * unless the CPU multiplies pairs of bf16; what is called a tile here is then cut into blocks of
    * at most wino_rows rows of wino_images images */
   int32_t winograd;
+  int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
   int64_t wino_images, wino_rows;
 } AmpConv;
 
@@ -209,6 +210,7 @@ typedef struct AmpConvGrad {
    * wino_rows rows of wino_images images, a part is at most wino_blocks blocks of channels of dy
    * and one group of channels of x, and all pieces are shared out to wino_slots slots. */
   int32_t winograd;
+  int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
   int64_t wino_images, wino_rows, wino_blocks, wino_slots;
 } AmpConvGrad;
 

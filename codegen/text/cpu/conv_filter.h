@@ -5,6 +5,7 @@
 #ifndef AMP_CONV_FILTER_H
 #define AMP_CONV_FILTER_H
 
+#include "codegen/text/cpu/amx.h"
 #include "codegen/text/cpu/conv_image.h"
 
 enum { AMP_OUTS = 2 * AMP_WIDE };
@@ -30,7 +31,8 @@ AMP_INLINE int64_t amp_packed_tap(const AmpConv *a, int64_t tap) {
 /* Is the convolution computed from pairs of bf16, so that kernels read elements that are pairs? How
  * many values of a tensor make an element, and how many elements a pixel has. */
 AMP_INLINE int amp_in_pairs(const AmpConv *a) {
-  return AMP_PAIRS && a->in.dtype == AMPRT_BF16 && a->filter.dtype == AMPRT_BF16;
+  return a->in.dtype == AMPRT_BF16 && a->filter.dtype == AMPRT_BF16 &&
+         amp_takes_pairs(a->over_pairs);
 }
 AMP_INLINE int amp_element(const AmpConv *a) {
   return amp_in_pairs(a) ? 2 : 1;

@@ -32,7 +32,7 @@ AMP_INLINE int64_t amp_grad_each(const AmpConvGrad *a) {
 /* Are bf16 multiplied in pairs? Two images that follow one another then count as one, whose
  * elements are pairs. */
 AMP_INLINE int amp_grad_pairs(const AmpConvGrad *a) {
-  return AMP_PAIRS && a->x.dtype == AMPRT_BF16 && a->dy.dtype == AMPRT_BF16;
+  return a->x.dtype == AMPRT_BF16 && a->dy.dtype == AMPRT_BF16 && amp_takes_pairs(a->over_pairs);
 }
 AMP_INLINE int64_t amp_grad_images(const AmpConvGrad *a) {
   return amp_grad_pairs(a) ? amp_pieces(a->n, 2) : a->n;

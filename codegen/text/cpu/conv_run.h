@@ -9,7 +9,9 @@
 
 AMP_FN void amp_conv_direct(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart *p,
                             int64_t first, int64_t last) {
-  amp_conv_part(run, p, &l->cuts, first, last, l->bad);
+  const int64_t end = amp_least(p->image + l->a->images, l->a->n);
+  for (; p->image < end; p->image++)
+    amp_conv_part(run, p, &l->cuts, first, last, l->bad);
 }
 
 /* Packs or transforms the filter, and chooses what computes the tiles. Returns how many tiles each

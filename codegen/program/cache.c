@@ -29,9 +29,18 @@ enum {
 };
 
 static bool only_read;
+static const char *shared_folder;
 
 void cache_only_read(void) {
   only_read = true;
+}
+
+void cache_share(const char *folder) {
+  shared_folder = folder;
+}
+
+const char *cache_shared(void) {
+  return shared_folder;
 }
 
 /* ---- what was looked for ---- */
@@ -39,6 +48,7 @@ void cache_only_read(void) {
 typedef struct Use {
   char kind[16];
   int hits, misses, damaged;
+  int shared; /* of the hits, those in the folder behind */
 } Use;
 
 /* Shared with the processes that are forked: some compile kernels. Two of them that begin a kind at
@@ -77,10 +87,13 @@ void cache_print_use(FILE *out) {
         sum.hits += uses->use[k].hits;
         sum.misses += uses->use[k].misses;
         sum.damaged += uses->use[k].damaged;
+        sum.shared += uses->use[k].shared;
       }
     if (again)
       continue;
     fprintf(out, "ampcc: cache: %s: %d found, %d missed", sum.kind, sum.hits, sum.misses);
+    if (sum.shared)
+      fprintf(out, ", %d of %s", sum.shared, shared_folder);
     if (sum.damaged)
       fprintf(out, ", %d damaged", sum.damaged);
     fputc('\n', out);
@@ -160,8 +173,10 @@ static bool write_all(int fd, const void *from, size_t size) {
   return true;
 }
 
-/* Reads the data of a file, if the file is whole and its key is `key`. */
-static bool read_entry(int fd, const CacheKey *key, Arena *arena, char **data, size_t *size) {
+/* Reads the data of a file, if the file is whole and its key is `key`; notes the time unless
+ * `only_look`. */
+static bool read_entry(int fd, const CacheKey *key, bool only_look, Arena *arena, char **data,
+                       size_t *size) {
   struct stat st;
   Header found;
   if (fstat(fd, &st) != 0 || !read_all(fd, &found, sizeof found) ||
@@ -175,25 +190,39 @@ static bool read_entry(int fd, const CacheKey *key, Arena *arena, char **data, s
   if (memcmp(&right, &found, sizeof right) != 0)
     return false;
   /* The time of its last use, to the hour. In a folder that may only be read it stays as it is. */
-  if (!only_read && time(NULL) - st.st_mtime > FRESH_SECONDS)
+  if (!only_look && time(NULL) - st.st_mtime > FRESH_SECONDS)
     futimens(fd, NULL);
   return true;
 }
 
-bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size) {
+typedef enum Found { MISSING, DAMAGED, WHOLE } Found;
+
+static Found look(const char *folder, const CacheKey *key, bool only_look, Arena *arena,
+                  char **data, size_t *size) {
   char path[PATH_BYTES];
-  if (!folder || !entry_path(folder, key, path))
+  int fd = entry_path(folder, key, path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  if (fd < 0)
+    return MISSING;
+  bool good = read_entry(fd, key, only_look, arena, data, size);
+  close(fd);
+  return good ? WHOLE : DAMAGED;
+}
+
+bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size) {
+  if (!folder)
     return false;
+  bool own = !shared_folder || strcmp(folder, shared_folder) != 0, behind = false;
   Use *use = use_of(key->kind);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  bool good = fd >= 0 && read_entry(fd, key, arena, data, size);
-  __atomic_fetch_add(good      ? &use->hits
-                     : fd >= 0 ? &use->damaged
-                               : &use->misses,
-                     1, __ATOMIC_SEQ_CST);
-  if (fd >= 0)
-    close(fd);
-  return good;
+  Found found = look(folder, key, only_read || !own, arena, data, size);
+  if (found != WHOLE && own && shared_folder)
+    behind = look(shared_folder, key, true, arena, data, size) == WHOLE;
+  int *count = found == DAMAGED           ? &use->damaged
+               : found == WHOLE || behind ? &use->hits
+                                          : &use->misses;
+  __atomic_fetch_add(count, 1, __ATOMIC_SEQ_CST);
+  if (behind || (found == WHOLE && !own))
+    __atomic_fetch_add(&use->shared, 1, __ATOMIC_SEQ_CST);
+  return found == WHOLE || behind;
 }
 
 /* Makes a folder and all folders above it. */

@@ -29,6 +29,12 @@ void cache_key_add(CacheKey *key, const void *part, size_t size);
 void cache_key_text(CacheKey *key, const char *part);
 void cache_key_int(CacheKey *key, long long part);
 
+/* A folder behind every other: what cache_get does not find in its own it looks for there. Nothing
+ * there is ever changed, nor its time of last use; what is found is not copied. */
+void cache_share(const char *folder);
+/* That folder; NULL if there is none. */
+const char *cache_shared(void);
+
 /* A NULL folder holds nothing. The data lies in the arena, with a NUL behind it. */
 bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size);
 /* A failure is silent: the next compile does the work again. */

@@ -114,8 +114,9 @@ static bool has_gpus(const char *targets) {
 
 /* Does the option change neither the program nor whether there is one? */
 static bool is_silent(int option) {
-  static const OptionId silent[] = {OPT_quiet,       OPT_verbose,   OPT_all_errors,
-                                    OPT_time_report, OPT_cache_dir, OPT_cache_size};
+  static const OptionId silent[] = {OPT_quiet,        OPT_verbose,   OPT_all_errors,
+                                    OPT_time_report,  OPT_cache_dir, OPT_cache_mode,
+                                    OPT_cache_shared, OPT_cache_size};
   for (size_t i = 0; i < sizeof silent / sizeof *silent; i++)
     if (option == (int)silent[i])
       return true;

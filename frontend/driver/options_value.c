@@ -84,6 +84,13 @@ bool options_cache(Arena *arena, Options *options) {
   if (mode == READ || options->text[OPT_dry_run])
     cache_only_read();
   options->cache = mode == OFF ? NULL : cache_folder(arena, options->text[OPT_cache_dir]);
+  if (options->text[OPT_cache_shared] && mode != OFF) {
+    if (!options->cache)
+      return text_say("ampcc: --cache-shared is a folder behind that of --cache-dir, and there is "
+                      "none; --cache-dir=FOLDER --cache-mode=read uses one alone\n"),
+             false;
+    cache_share(options->text[OPT_cache_shared]);
+  }
   options->cache_bytes = (int64_t)5 << 30;
   return options_bytes(options, OPT_cache_size, &options->cache_bytes);
 }

@@ -21,6 +21,7 @@ static const OptionId no_matter[] = {OPT_output,
                                      OPT_quiet,
                                      OPT_cache_dir,
                                      OPT_cache_mode,
+                                     OPT_cache_shared,
                                      OPT_cache_size,
                                      OPT_all_errors,
                                      OPT_warn,
@@ -187,15 +188,13 @@ static bool write_entry(Arena *arena, const Options *options, const char *entry)
   return true;
 }
 
-bool whole_find(Arena *arena, const Options *options, const PartList *parts, Whole *out,
-                int *status) {
-  *out = (Whole){.used = {.arena = arena}, .named = {.arena = arena}};
-  clock_gettime(CLOCK_REALTIME, &out->start);
-  out->wanted = options->cache && asks_for_program(options) && find_key(arena, options, parts, out);
-  char *data;
+/* Finds the program in a folder, or in the one behind it. */
+static bool find_program(Arena *arena, const Options *options, const char *folder,
+                         const Whole *whole, char **entry) {
   size_t size;
+  char *data;
   UsedList known;
-  if (!out->wanted || !cache_get(options->cache, &out->key, arena, &data, &size) ||
+  if (!cache_get(folder, &whole->key, arena, &data, &size) ||
       !used_decode(arena, data, size, &known))
     return false;
   int renewed = used_renew(&known);
@@ -203,14 +202,27 @@ bool whole_find(Arena *arena, const Options *options, const PartList *parts, Who
     return false;
   if (renewed > 0) { /* so that the next time these files need not be read */
     data = used_encode(&known, &size);
-    cache_put(options->cache, &out->key, data, size);
+    cache_put(options->cache, &whole->key, data, size);
   }
-  CacheKey key = program_key(out, &known);
-  if (!cache_get(options->cache, &key, arena, &data, &size))
+  CacheKey key = program_key(whole, &known);
+  return cache_get(folder, &key, arena, entry, &size);
+}
+
+bool whole_find(Arena *arena, const Options *options, const PartList *parts, Whole *out,
+                int *status) {
+  *out = (Whole){.used = {.arena = arena}, .named = {.arena = arena}};
+  clock_gettime(CLOCK_REALTIME, &out->start);
+  out->wanted = options->cache && asks_for_program(options) && find_key(arena, options, parts, out);
+  char *entry;
+  /* Our own list of files may be of older ones than those that the shared program was made of. */
+  bool found = out->wanted &&
+               (find_program(arena, options, options->cache, out, &entry) ||
+                (cache_shared() && find_program(arena, options, cache_shared(), out, &entry)));
+  if (!found)
     return false;
   if (options->text[OPT_verbose])
     text_say("ampcc: from the cache: the whole program\n");
-  *status = write_entry(arena, options, data) ? 0 : EXIT_ENVIRONMENT;
+  *status = write_entry(arena, options, entry) ? 0 : EXIT_ENVIRONMENT;
   return true;
 }
 

@@ -213,6 +213,46 @@ def commands():
     check("another word", subprocess.run(command("--cache-mode=on"), capture_output=True).returncode == 2)
 
 
+def entries(folder):
+    return sorted((p.name, p.stat().st_mtime_ns, p.read_bytes()) for p in pathlib.Path(folder).iterdir())
+
+
+def shared():
+    """--cache-shared: what is there is used, and never changed; what is new goes into the own folder."""
+    with_theirs = {"cache": "mine"}
+    make(cache="theirs")
+    right, theirs = program(), entries("theirs")
+    os.utime("theirs", (1, 1))
+    found, said = make("--cache-shared=theirs", **with_theirs)
+    check("a program of the shared cache", found and program() == right and "cache: program: 1 found, 0 missed, 1 of theirs\n" in said, said)
+    check("is not copied", not os.path.exists("mine"))
+    found, said = make("--cache-shared=theirs", "--time-report", **with_theirs)
+    check("objects of the shared cache", not found and "from the cache: " in said and program() == right and not os.path.exists("mine"), said)
+    check("another program is made", not make("--cache-shared=theirs", "--train-epochs=9", **with_theirs)[0])
+    check("and kept in the own one", make("--train-epochs=9", **with_theirs)[0])
+    for path in pathlib.Path("mine").iterdir():
+        os.truncate(path, 60)
+    make(cache="mine", model="small.amp")
+    for path in pathlib.Path("mine").iterdir():
+        os.truncate(path, 60)
+    check("where the own entry is damaged, the shared one is taken", make("--cache-shared=theirs", **with_theirs)[0] and program() == right)
+    check("nothing has changed in the shared one", entries("theirs") == theirs)
+    for path in pathlib.Path("theirs").iterdir():
+        os.truncate(path, 60)
+    theirs = entries("theirs")
+    shutil.rmtree("mine")
+    check("a damaged shared entry", not make("--cache-shared=theirs", **with_theirs)[0] and program() == right and entries("theirs") == theirs)
+    with open("resources/amprt.h", "a") as out:
+        out.write("/* newer */\n")
+    shutil.rmtree("theirs")
+    make(cache="theirs")
+    check("where the own entry is of older files", make("--cache-shared=theirs", **with_theirs)[0])
+    check("a shared folder that is not there", make("--cache-shared=none", **with_theirs)[0] is False and not os.path.exists("none"))
+    check("--cache-mode=off", not make("--cache-shared=theirs", "--cache-mode=off", cache="empty")[0])
+    done = subprocess.run(command("--cache-shared=theirs", cache=""), capture_output=True, text=True)
+    check("without an own one", done.returncode == 2 and "--cache-shared is a folder behind that of --cache-dir" in done.stderr, done)
+
+
 def changed_meanwhile():
     """A file that changes while the program is made: nobody knows which content was read."""
     shutil.rmtree("cache")
@@ -238,6 +278,6 @@ with tempfile.TemporaryDirectory() as folder:
     if b"__asan_" in program():
         print("skipped: the sanitizer puts paths into the program, so no two are equal")
         sys.exit(77)
-    for case in (hits, changes, tools, more_than_a_program, commands, changed_meanwhile):
+    for case in (hits, changes, tools, more_than_a_program, commands, shared, changed_meanwhile):
         case()
 sys.exit(0 if good else 1)

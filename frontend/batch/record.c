@@ -131,15 +131,16 @@ const char *record_key(Batch *batch, const BatchProgram *program) {
              *build = folder ? own_build(batch, folder) : NULL;
   /* What this machine's processor is would be part of such a program. */
   bool native = cpu && !strcmp(cpu, "native");
+  const CpuArch *arch = targets_cpu(batch_text(batch, program, OPT_target));
   Sha256 sha = sha256_begin();
   if (!build || native || !key_file(arena, &sha, program->model))
     return NULL;
   const char *dot = strrchr(program->model, '.'); /* says which form it has */
   add_text(&sha, dot ? dot : "");
   add_text(&sha, build);
-  add_compiler(arena, &sha,
-               compiler_words(arena, batch_text(batch, program, OPT_cc),
-                              targets_cpu(batch_text(batch, program, OPT_target))));
+  if (arch->folder && !add_runtime(arena, &sha, arena_printf(arena, "%s/%s", folder, arch->folder)))
+    return NULL;
+  add_compiler(arena, &sha, compiler_words(arena, batch_text(batch, program, OPT_cc), arch));
   for (int i = 0; i < program->n_words; i++)
     if (!is_silent(program->word[i].option))
       add_text(&sha, program->word[i].text);

@@ -117,14 +117,17 @@ def compiled():
 
 
 def batch():
-    """A batch makes a program again when the compiler for that CPU is another."""
+    """A batch makes a program again when the runtime or the compiler for that CPU is another."""
     def made(**env):
-        said = run(AMPCC, "--batch=model.pb", "--out-dir=batch", TARGET, status=3 if env else 0, **env)
+        said = run(AMPCC, "--batch=model.pb", "--out-dir=batch", TARGET, "--resource-dir=runtime", status=3 if env else 0, **env)
         return re.search(r"1 (made|unchanged|failed)", said)[1]
     os.mkdir("bin")
     os.symlink("/bin/false", "bin/aarch64-linux-gnu-gcc")
-    got = [made(), made(), made(PATH=os.path.abspath("bin") + ":" + os.environ["PATH"])]
-    return check("--batch: another compiler", got == ["made", "unchanged", "failed"], got)
+    shutil.copytree(RESOURCE, "runtime", ignore=lambda folder, names: [n for n in names if n != "aarch64" and not n.endswith((".a", ".h"))])
+    got = [made(), made()]
+    open("runtime/aarch64/new.h", "w").close()
+    got += [made(), made(), made(PATH=os.path.abspath("bin") + ":" + os.environ["PATH"])]
+    return check("--batch: another runtime, another compiler", got == ["made", "unchanged", "made", "unchanged", "failed"], got)
 
 
 def whole():

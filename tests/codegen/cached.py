@@ -5,21 +5,9 @@ Whatever an object depends on is changed once, and must be compiled again: batch
 are damaged, several ampcc share one cache, one is killed, the folder cannot be written. Skipped (77) with sanitizers."""
 import os, pathlib, shutil, signal, subprocess, sys, tempfile, time
 
-AMPCC, RESOURCES = map(os.path.abspath, sys.argv[1:3])
-# No products, as most of the time to compile a program is that of the kernels for them.
-MODEL = """recipe {name="small", batch_size=%d}
+from caches import RESOURCES, check, command as whole_command, failed, skip_if_sanitized, small_model
 
-graph @train stage model {
-  %%x = input {name="image"} : f32[%d,3]
-  %%label = input {name="label"} : i32[%d]
-  %%w = variable {kind="param", init="zeros"} : f32[3]
-  %%y = bias_add %%x, %%w : f32[%d,3] loc "bias"
-  %%e = softmax_xent %%y, %%label : f32[%d]
-  %%l = reduce_mean %%e {axes=[0]} : f32[]
-  output %%l {name="loss"}
-}
-"""
-# The same with products; %s: what follows them.
+# A model with products; %s: what follows them.
 PRODUCTS = """recipe {name="small", batch_size=2}
 
 graph @train stage model {
@@ -35,17 +23,9 @@ graph @train stage model {
 """
 # Parts alone come from the cache where reports are asked for; whole.py tests whole programs.
 NOT_WHOLE = ["--time-report"]
-good = True
 
-
-def check(what, condition, *shown):
-    global good
-    print("%-76s %s" % (what, "ok" if condition else " ".join(map(str, ("FAILED", *shown)))))
-    good &= bool(condition)
-
-
-def command(*flags, cache="cache", model="small.amp", out="out"):
-    return [AMPCC, model, "--target=cpu", "--cpu=haswell", "--resource-dir=" + RESOURCES, "--cache-dir=" + cache, "-v", "-o", out, *NOT_WHOLE, *flags]
+def command(*flags, **more):
+    return whole_command(*NOT_WHOLE, *flags, **more)
 
 
 def make(*flags, **more):
@@ -76,7 +56,7 @@ def damages(plain):
 
 
 def changes(plain):
-    pathlib.Path("four.amp").write_text(MODEL % ((4,) * 5))
+    pathlib.Path("four.amp").write_text(small_model(4))
     program, compiled, kept = make(model="four.amp")
     check("another batch: its tables alone are compiled", (compiled, kept) == (1, 1) and program != plain, compiled, kept)
     check("as without the cache", make(model="four.amp", cache="")[0] == program)
@@ -141,14 +121,12 @@ def folders(plain):
 
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    pathlib.Path("small.amp").write_text(MODEL % ((2,) * 5))
+    pathlib.Path("small.amp").write_text(small_model(2))
     plain, compiled, kept = make(cache="")
-    if b"__asan_" in plain:
-        print("skipped: the sanitizer puts paths into the program, so no two are equal")
-        sys.exit(77)
+    skip_if_sanitized(plain)
     check("without a cache", (compiled, kept) == (2, 0), compiled, kept)
     check("the first time", make() == (plain, 2, 0))
     check("the second time", make() == (plain, 0, 2))
     for case in (damages, changes, shared, folders):
         case(plain)
-sys.exit(0 if good else 1)
+sys.exit(1 if failed else 0)

@@ -6,30 +6,14 @@ libraries, the folders that these are searched in, the compiler, ampcc. Where an
 about the model, nothing is kept. --cache-stats, --cache-verify and --cache-mode. Skipped (77) with sanitizers."""
 import os, pathlib, re, shutil, subprocess, sys, tempfile, time
 
-AMPCC, RESOURCES = map(os.path.abspath, sys.argv[1:3])
-MODEL = """recipe {name="small", batch_size=2}
+import caches
+from caches import AMPCC, RESOURCES, check, failed, skip_if_sanitized
 
-graph @train stage model {
-  %x = input {name="image"} : f32[2,3]
-  %label = input {name="label"} : i32[2]
-  %w = variable {kind="param", init="zeros"} : f32[3]
-  %y = bias_add %x, %w : f32[2,3] loc "bias"
-  %e = softmax_xent %y, %label : f32[2]
-  %l = reduce_mean %e {axes=[0]} : f32[]
-  output %l {name="loss"}
-}
-"""
-good = True
+MODEL = caches.small_model(2)
 
 
-def check(what, condition, *shown):
-    global good
-    print("%-76s %s" % (what, "ok" if condition else " ".join(map(str, ("FAILED", *shown)))))
-    good &= bool(condition)
-
-
-def command(*flags, model="small.amp", out="out", cache="cache", ampcc=AMPCC):
-    return [ampcc, model, "--target=cpu", "--cpu=haswell", "--resource-dir=resources", "--cache-dir=" + cache, "-v", "-o", out, *flags]
+def command(*flags, **more):
+    return caches.command(*flags, resources="resources", **more)
 
 
 def make(*flags, env={}, stdin=None, **more):
@@ -275,9 +259,7 @@ with tempfile.TemporaryDirectory() as folder:
             shutil.copy(os.path.join(RESOURCES, name), "resources")
     pathlib.Path("small.amp").write_text(MODEL)
     make(cache="")
-    if b"__asan_" in program():
-        print("skipped: the sanitizer puts paths into the program, so no two are equal")
-        sys.exit(77)
+    skip_if_sanitized(program())
     for case in (hits, changes, tools, more_than_a_program, commands, shared, changed_meanwhile):
         case()
-sys.exit(0 if good else 1)
+sys.exit(1 if failed else 0)

@@ -8,26 +8,16 @@ cache, and so are the exit status and what is left in the folder of outputs. At 
 nothing else. ./check runs 2 rounds of 6; 20 rounds of 50 take some minutes. Skipped (77) with sanitizers."""
 import os, pathlib, random, signal, subprocess, sys, tempfile, threading, time
 
-AMPCC, RESOURCES = map(os.path.abspath, sys.argv[1:3])
-ROUNDS, AT_ONCE = [int(word) for word in sys.argv[3:5]] or [2, 6]
-MODEL = """recipe {name="small", batch_size=%(n)d}
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "codegen"))
+from caches import AMPCC, command as cache_command, skip_if_sanitized, small_model  # noqa: E402
 
-graph @train stage model {
-  %%x = input {name="image"} : f32[%(n)d,3]
-  %%label = input {name="label"} : i32[%(n)d]
-  %%w = variable {kind="param", init="zeros"} : f32[3]
-  %%y = bias_add %%x, %%w : f32[%(n)d,3] loc "bias"
-  %%e = softmax_xent %%y, %%label : f32[%(n)d]
-  %%l = reduce_mean %%e {axes=[0]} : f32[]
-  output %%l {name="loss"}
-}
-"""
+ROUNDS, AT_ONCE = [int(word) for word in sys.argv[3:5]] or [2, 6]
 MODELS = 3
 rng = random.Random(1)
 
 
-def command(model, out, *flags):
-    return [AMPCC, f"{model}.amp", "--target=cpu", "--cpu=haswell", "--resource-dir=" + RESOURCES, "-v", "-o", out, *flags]
+def command(model, out, cache="cache"):
+    return cache_command(cache=cache, model=f"{model}.amp", out=out)
 
 
 def spoil(own, path, how):
@@ -67,14 +57,14 @@ def run_round(number, right):
     """Returns how many programs were made, all of them right, and how often an ampcc met what was damaged."""
     running, made, met = [], 0, 0
     for model in range(MODELS):  # so that there is something to find, and half of it is damaged
-        subprocess.run(command(model, "filled", "--cache-dir=cache"), check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(command(model, "filled"), check=True, stderr=subprocess.DEVNULL)
     for path in entries():
         if rng.random() < 0.5:
             spoil(rng, path, "flip")
     for i in range(AT_ONCE):
         model = rng.randrange(MODELS)
         out = f"out/{number}.{i}"
-        running.append((model, out, rng.random() < 0.3, subprocess.Popen(command(model, out, "--cache-dir=cache"), stderr=subprocess.PIPE)))
+        running.append((model, out, rng.random() < 0.3, subprocess.Popen(command(model, out), stderr=subprocess.PIPE)))
     for _, _, victim, process in running:
         if victim:
             time.sleep(rng.random() * 0.1)
@@ -96,12 +86,10 @@ def run_round(number, right):
 def check():
     right = []
     for model in range(MODELS):
-        pathlib.Path(f"{model}.amp").write_text(MODEL % {"n": model + 1})
-        subprocess.run(command(model, "right", "--cache-dir="), check=True, stderr=subprocess.DEVNULL)
+        pathlib.Path(f"{model}.amp").write_text(small_model(model + 1))
+        subprocess.run(command(model, "right", cache=""), check=True, stderr=subprocess.DEVNULL)
         right.append(pathlib.Path("right").read_bytes())
-    if b"__asan_" in right[0]:
-        print("skipped: the sanitizer puts paths into the program, so no two are equal")
-        sys.exit(77)
+    skip_if_sanitized(right[0])
     os.mkdir("out")
     stop, counts = threading.Event(), {}
     thread = threading.Thread(target=damage, args=(stop, counts))
@@ -117,7 +105,7 @@ def check():
         sys.exit("--cache-verify left damaged entries")
     for model in range(MODELS):
         for _ in range(2):
-            subprocess.run(command(model, "last", "--cache-dir=cache"), check=True, stderr=subprocess.DEVNULL)
+            subprocess.run(command(model, "last"), check=True, stderr=subprocess.DEVNULL)
             if pathlib.Path("last").read_bytes() != right[model]:
                 sys.exit("a wrong program at the end")
 

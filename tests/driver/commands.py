@@ -1,4 +1,4 @@
-"""What check.py and precision.py share: they run ampcc and ampcc-zoo and count what was not as expected."""
+"""What the tests of command lines share: they run ampcc and ampcc-zoo and count what was not as expected."""
 import os
 import subprocess
 import sys

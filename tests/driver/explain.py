@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tests the pages that --explain prints: explain.py AMPCC AMPCC_TF AMPCC_ZOO PAGES DIAG_DEF
+"""Tests the pages that --explain prints: explain.py AMPCC AMPCC_ZOO AMPCC_TF PAGES DIAG_DEF
 
 Every code of diag.def has a page. The example of a page is a session: `$ cat FILE` and the file's lines, or another command and
-what it prints to both streams; a line `...` stands for any number of lines, and within a line for anything. Each is obeyed in an empty folder, must print what the page
-says, and among that the page's error. With UPDATE=1 the pages are rewritten to say what was printed."""
+what it prints to both streams, with `...` as in sessions.py. Each is obeyed in an empty folder, must print what the page says, and
+among that the page's error. With UPDATE=1 the pages are rewritten to say what was printed."""
 import os
 import pathlib
 import re
@@ -11,29 +11,22 @@ import subprocess
 import sys
 import tempfile
 
-AMPCC, AMPCC_TF, ZOO, PAGES, TABLE = map(os.path.abspath, sys.argv[1:6])
+from commands import AMPCC, ZOO, expect, failed, run
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "e2e"))
+from sessions import matches, steps  # noqa: E402
+
+AMPCC_TF, PAGES, TABLE = map(os.path.abspath, sys.argv[3:6])
 INDENT = "    "
-failed = []
 
 
 class Lacking(Exception):
     """This ampcc has no CUDA, which the example needs."""
 
 
-def expect(what, condition, *shown):
-    if not condition:
-        failed.append(what)
-        print("FAILED: %s" % what, *shown)
-
-
-def run(*command):
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-def matches(want, got):
-    """Is `got` the lines `want`, in which `...` stands for any number of lines?"""
-    pattern = "".join(r"(?:.*\n)*" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n" for line in want)
-    return re.fullmatch(pattern, "".join(line + "\n" for line in got))
+def asked(*command):
+    """Exit status, standard output and standard error of a command, as text."""
+    status, out, err = run(*command)
+    return status, out.decode(), err
 
 
 def obey(command, lines, folder):
@@ -57,8 +50,7 @@ def session(code, block):
     block = "".join(line[len(INDENT):] + "\n" for line in block.splitlines())
     out = []
     with tempfile.TemporaryDirectory() as folder:
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, *lines = part.splitlines()
+        for command, lines in steps(block):
             out += ["$ " + command] + obey(command, lines, folder)
     expect("the example of %s makes it" % code, any("error[%s]" % code in line for line in out), *out)
     return "\n".join((INDENT + line).rstrip() for line in out)
@@ -67,8 +59,8 @@ def session(code, block):
 def page(code, meaning):
     path = pathlib.Path(PAGES, code + ".txt")
     text = path.read_text()
-    done = run(AMPCC, "--explain=" + code)
-    expect("--explain=" + code, (done.returncode, done.stdout) == (0, "%s: %s\n\n%s" % (code, meaning, text)), done)
+    done = asked(AMPCC, "--explain=" + code)
+    expect("--explain=" + code, done[:2] == (0, "%s: %s\n\n%s" % (code, meaning, text)), done)
     prose = [line for line in text.splitlines() if not line.startswith(INDENT)]
     expect(code + " is at most 80 wide", all(len(line) <= 80 for line in prose), prose)
     blocks = text.rstrip("\n").split("\n\n")
@@ -93,14 +85,16 @@ def options(codes):
     for program in (AMPCC, AMPCC_TF):
         name = os.path.basename(program)
         index = "".join("%s  %s\n" % row for row in codes.items())
-        expect(name + " --explain", run(program, "--explain").stdout == index, run(program, "--explain"))
-        right = run(program, "--explain=E221")
+        done = asked(program, "--explain")
+        expect(name + " --explain", done[1] == index, done)
+        _, right, _ = asked(program, "--explain=E221")
         for args in (["--explain=221"], ["--explain=e221"], ["--explain", "E221"], ["--explain=E221", "-q"]):
-            expect("%s %s" % (name, args), run(program, *args).stdout == right.stdout and right.stdout, run(program, *args))
+            done = asked(program, *args)
+            expect("%s %s" % (name, args), done[1] == right and right, done)
         for wrong in ("E999", "E", "x", "E112x", "-1", "99999999999999999999", "E0", "0"):
-            done = run(program, "--explain=" + wrong)
-            expect("%s --explain=%s" % (name, wrong), done.returncode == 2 and not done.stdout and done.stderr ==
-                   "%s: --explain: no error has the code `%s`; --explain alone lists all\n" % (name, wrong), done)
+            done = asked(program, "--explain=" + wrong)
+            expect("%s --explain=%s" % (name, wrong), done ==
+                   (2, "", "%s: --explain: no error has the code `%s`; --explain alone lists all\n" % (name, wrong)), done)
 
 
 def main():

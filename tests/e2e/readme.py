@@ -11,23 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-
-def matches(want, got):
-    """Do the lines `got` match the lines `want`? As the pieces between `...` are in order, taking the first match of each is enough."""
-    if not want:
-        return not got
-    if want[0] == "...":
-        return any(matches(want[1:], got[i:]) for i in range(len(got) + 1))
-    line = ".*".join(map(re.escape, want[0].split("...")))
-    return bool(got and re.fullmatch(line, got[0])) and matches(want[1:], got[1:])
-
-
-def sessions(text):
-    for block in re.findall(r"```console\n(.*?)```", text, re.S):
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            # a command goes on behind a backslash at the end of its line
-            command, output = re.match(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", part, re.S).groups()
-            yield command, output.splitlines()
+from sessions import matches, steps
 
 
 def main():
@@ -39,7 +23,8 @@ def main():
     for readme in readmes:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(tiny, folder)
-            for command, want in sessions(open(readme).read()):
+            blocks = re.findall(r"```console\n(.*?)```", open(readme).read(), re.S)
+            for command, want in (step for block in blocks for step in steps(block)):
                 got = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder, env={**os.environ, "PATH": path})
                 count += 1
                 if not matches(want, got.stdout.splitlines()):
@@ -49,5 +34,4 @@ def main():
     return 1 if failed or not count else 0
 
 
-sys.setrecursionlimit(10000)
 sys.exit(main())

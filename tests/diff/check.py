@@ -6,14 +6,10 @@ programs  the same for two builds of one input; each kind of change between prog
 trouble   files that are neither, damaged programs, command lines: status 2, never a crash"""
 import json, os, pathlib, random, re, subprocess, sys, tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "e2e"))
+from shell import run  # noqa: E402
+
 AMPCC, ZOO, DIFF = map(os.path.abspath, sys.argv[1:4])
-
-
-def run(*args, status=0):
-    done = subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=300)
-    if done.returncode != status:
-        sys.exit(f"{args}: status {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def diff(a, b, want):

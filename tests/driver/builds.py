@@ -88,7 +88,8 @@ def with_make():
 def responses():
     text = run(AMPCC, "lenet5.pb", *IR, "--batch-size=3", "-o", "-")[1]
     shutil.copy("lenet5.pb", "a b'.pb")
-    for words in ("\"a b'.pb\" --target=cpu\n--emit=ir\t--dtype=fp16 --batch-size 3", "a\\ b\\'.pb @more", "\r\n a' b'\"'\".pb  @more\n\n"):
+    for words in ("\"a b'.pb\" --target=cpu\n--emit=ir\t--dtype=fp16 --batch-size 3", "a\\ b\\'.pb @more", "\r\n a' b'\"'\".pb  @more\n\n",
+                  "'a b\\'.pb' @more"):
         pathlib.Path("args").write_text(words)
         pathlib.Path("more").write_text("--target=cpu --emit=ir --dtype='fp16' --batch-size=3")
         status, out, err = run(AMPCC, "@args")

@@ -79,7 +79,7 @@ def compare(what, *command, stdin=b""):
                 expect(what + ": keys", set(message) <= {"level", "code", "warning", "file", "line", "column", "kind", "name", "message"}, message)
                 place = message["file"] + (":%d:%d" % (message["line"], message["column"]) if "line" in message else
                                            ":%s '%s'" % (message["kind"], message["name"]) if "name" in message else "")
-                expect("%s: %s" % (what, place), line["place"] == place or not place.isprintable() or not place.isascii(), line["place"])
+                expect("%s: %s" % (what, place), line["place"] == place or not place.isprintable(), line["place"])
             else:
                 rule, words = message.get("ruleId"), message["message"]["text"]
                 place = message["locations"][0]["physicalLocation"]
@@ -101,7 +101,7 @@ def forms():
     compare("warnings", AMPCC, "-", "--dtype=fp16", "-Wprecision-dims", "--emit=ir", "-o", "out.amp", stdin=lenet)
     compare("warnings as errors", AMPCC, "-", "--dtype=fp16", "-Wprecision-dims", "-Werror", "--emit=ir", "-o", "out.amp", stdin=lenet)
     compare("ampcc-tf", AMPCC_TF, "-", "--fetch=nope", "-o", "out.pb", stdin=b'node { name: "x" op: "Odd" }')
-    compare("notes", AMPCC_TF, "-", "-o", "out.pb", stdin=b'node { name: "x" op: "Odd" } ' * 1 + b'node { name: "y" op: "NoOp" }')
+    compare("notes", AMPCC_TF, "-", "-o", "out.pb", stdin=b'node { name: "x" op: "Odd" } node { name: "y" op: "NoOp" }')
     # characters are counted, not bytes, and a name that is no UTF-8 can still be read
     results = check_sarif("columns", run(AMPCC, "-", "--passes=", "--diagnostics-format=sarif", stdin=graph.encode())[2], 1)
     region = results[0]["locations"][0]["physicalLocation"]["region"]
@@ -148,7 +148,7 @@ def on_terminal(*command, **env):
         while part := os.read(outer, 65536):
             text += part
     except OSError:
-        pass # the other end is closed
+        pass  # the other end is closed
     os.close(outer)
     return text.decode().replace("\r\n", "\n")
 

@@ -8,7 +8,7 @@ enum { ALIGN = 64, F32 = sizeof(float) };
 enum { GRAD_BYTES = 640 << 10, GRAD_TILES = 100, GRAD_BLOCKS = 4 };
 enum { SLOTS = 16, SLOTS_BYTES = 5 << 18 };
 
-/* With two threads, larger filters are as fast by products of pairs of bf16. */
+/* Elements of the largest filters with which it is faster than products of pairs of bf16. */
 enum { MOST_OVER_PAIRS = 1 << 15 };
 
 static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
@@ -30,8 +30,11 @@ static int side_of(const AmpWindow *high, const AmpWindow *wide, int64_t filter)
  * (CIFAR's: 128), Zen 5 with AVX-512, 2026-11-23, tests/bench/cpu_layers.
  *
  *                  64 @56     128 @28    256 @14    512 @7     32 @16     64 @8      16 @32
- *   forward        442 1.88   461 1.81   450 1.84   279 1.40   393 1.85   447 2.00   271 1.47
- *   data gradient  451 1.89   479 1.84   438 1.82   297 1.42   394 1.89   451 1.98   268 1.46 */
+ *   forward        741 2.89   803 2.92   567 2.19   319 1.44   557 2.37   651 2.64   385 1.74
+ *   data gradient  734 2.89   805 2.97   568 2.18   322 1.39   545 2.08   655 2.50   392 1.81
+ *
+ * With tiles of 2 x 2, as 512 @7 has them: 442, 461, 450, 279, 393, 447 and 271. Tiles of 4 x 4 are
+ * as fast there, but their filter takes 38 MB in the place of 17. */
 int wino_takes(const AmpConv *a, Winograd winograd) {
   enum { FEWEST = 16 };
   bool can = is_3x3(&a->high, &a->wide), faster = a->c >= FEWEST && a->k >= FEWEST;
@@ -41,8 +44,12 @@ int wino_takes(const AmpConv *a, Winograd winograd) {
 
 /* The same of bf16, and the ratio to products of pairs of bf16:
  *
- *                  64 @56     128 @28    256 @14    512 @7     32 @16     64 @8      16 @32
- */
+ *                  64 @56     128 @28    256 @14               32 @16     64 @8
+ *   forward        693 1.33   804 1.50   535 1.09              528 1.07   657 1.22
+ *   data gradient  697 1.31   802 1.52   546 1.14              529 1.07   664 1.23
+ *   filter         634 1.30   624 1.24                         578 1.21   644 1.17
+ *
+ * With two threads in a step, 256 @14 is slower than pairs. */
 bool wino_beats_pairs(const AmpConv *a, Winograd winograd) {
   enum { FEWEST = 32 };
   bool faster = a->c >= FEWEST && a->k >= FEWEST && a->c * a->k <= MOST_OVER_PAIRS;
@@ -109,9 +116,7 @@ static int64_t direct_products(const AmpWindow *w) {
 /* The same of filters' gradients:
  *
  *                  64 @56     128 @28    256 @14    512 @7     32 @16     64 @8      16 @32
- *   filter         369 1.67   388 1.74   360 1.68   266 1.25   347 1.20   361 1.34   264 1.45
- *
- * The plane of 7 x 7 has 16 tiles, which compute 64 results for 49. */
+ *   filter         654 2.63   616 2.45   489 1.97   383 1.55   491 2.01   556 2.05   418 2.18 */
 int wino_takes_grad(const AmpConvGrad *a, Winograd winograd) {
   enum { FEWEST = 16 };
   int side = side_of(&a->high, &a->wide, 0);

@@ -2,11 +2,13 @@
 """Tests what `meson install` makes: installed.py MESON BUILD
 
 With DESTDIR and --strip, and the folder moved afterwards: ampcc finds its runtime beside it and makes the program that it makes in the build
-tree, byte for byte. `pkg-config --libs ampcc` links an object of `--emit=obj` to a program that trains the same.
+tree, byte for byte. `pkg-config --libs ampcc` links an object of `--emit=obj` to a program that trains the same, and `ampcc-aarch64` one
+for AArch64, where there are the cross compiler and qemu.
 """
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,9 +19,24 @@ from shell import check, content, run
 MESON, BUILD = sys.argv[1], os.path.abspath(sys.argv[2])
 
 
-def train(program):
-    run("./" + program, "--use-synthetic-data", "--max-train-steps=3", "--skip-eval", "-q", "--model-dir=" + program + ".dir")
+QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+
+
+def train(program, *emulator):
+    run(*emulator, "./" + program, "--use-synthetic-data", "--max-train-steps=3", "--skip-eval", "-q", "--model-dir=" + program + ".dir")
     return content(program + ".dir/ckpt-3.safetensors")
+
+
+def aarch64(ampcc, pkg_config):
+    """A program of a small model by ampcc, and by the cross compiler from its object."""
+    if not all(map(shutil.which, ("aarch64-linux-gnu-gcc", QEMU[0]))):
+        print("AArch64: not without the cross compiler and qemu")
+        return True
+    run(str(ampcc.parent / "ampcc-zoo"), "mlp", "-o", "mlp.pb")
+    run(str(ampcc), "mlp.pb", "--target=cpu:aarch64", "-q", "-o", "arm")
+    run(str(ampcc), "mlp.pb", "--target=cpu:aarch64", "-q", "--emit=obj", "-o", "arm.o")
+    run("aarch64-linux-gnu-gcc", "arm.o", *shlex.split(pkg_config("ampcc-aarch64")), "-o", "arm_linked")
+    return check("an object for AArch64 linked as pkg-config says trains the same", train("arm_linked", *QEMU) == train("arm", *QEMU))
 
 
 def main():
@@ -33,9 +50,13 @@ def main():
     run(str(ampcc), "lenet5.pb", "--target=cpu", "-q", "-o", "installed")
     good = check("installed under DESTDIR and moved: the same program", content("installed") == content("built"))
     run(str(ampcc), "lenet5.pb", "--target=cpu", "-q", "--emit=obj", "-o", "lenet5.o")
-    libs = run("pkg-config", "--libs", "--define-variable=prefix=%s" % prefix, "ampcc", PKG_CONFIG_PATH=str(pc.parent.resolve()))
-    run(*shlex.split(os.environ.get("CC", "cc")), "lenet5.o", *shlex.split(libs), "-o", "linked")
+
+    def pkg_config(name):
+        return run("pkg-config", "--libs", "--define-variable=prefix=%s" % prefix, name, PKG_CONFIG_PATH=str(pc.parent.resolve()))
+    run(*shlex.split(os.environ.get("CC", "cc")), "lenet5.o", *shlex.split(pkg_config("ampcc")), "-o", "linked")
     good &= check("an object linked as pkg-config says trains the same", train("linked") == train("installed"))
+    if list(pathlib.Path("moved").rglob("ampcc-aarch64.pc")):
+        good &= aarch64(ampcc, pkg_config)
     tools, pages = {path.name for path in ampcc.parent.iterdir()}, {path.stem for path in pathlib.Path("moved").rglob("man1/*.1")}
     good &= check("every tool has a manual page", tools == pages and len(tools) >= 5)
     good &= check("no file that was installed names the build folder",

@@ -114,7 +114,7 @@ def same(dtype):
 
 
 def memory():
-    flags = ["--batch-size=8", "--dtype=fp16"]
+    flags = ["--batch-size=16", "--dtype=fp16"]
     program = build("cifar_resnet8", *flags)
     all_kept = train(program, "kept", "--max-train-steps=3")
     most, none = plan("cifar_resnet8", *flags)

@@ -283,8 +283,8 @@ static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
 }
 
 /* Where CPUs that multiply bf16 compute directly and others by Winograd's method, both use the same
- * tiles. This makes their rows a multiple of `side`, or of less, as that method needs. Returns of
- * what, and 0 where tiles are not whole rows. */
+ * tiles. This makes their rows a multiple of `side`, the side of that method's tiles, or of 2 where
+ * there are too few. Returns which, and 0 where tiles are not whole rows or single ones. */
 static int even_tiles(AmpConv *a, int side) {
   if (a->cols < a->wide.out)
     return 0;

@@ -240,7 +240,7 @@ AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, in
     for (int64_t c = 0; c < p->across; c++, from += width, to += side * col)
       for (int v = 0; v < m; v += AMP_WIDE) {
         AmpV y[4][4];
-        amp_wino_results(side, from + v, p->products_step, y);
+        amp_wino_back(amp_wino_a, side, side, from + v, p->products_step, y);
         const int64_t rows = a->high.out - h, cols = a->wide.out - side * c;
         if (a->out.dtype == AMPRT_F32)
           amp_wino_store(side, y, (float *)p->out + to + v, row, col, rows, cols, m - v);

@@ -52,32 +52,12 @@ AMP_FN void amp_wino_dy_4(const AmpWinoRows *r, int64_t n, float *to, int64_t ti
   amp_wino_in_dy(4, r, n, to, tile, step);
 }
 
-/* The nine taps of the sums of each product, which are `step` floats apart. */
-AMP_INLINE void amp_wino_taps(const int side, const float *sums, int64_t step, AmpV taps[3][3]) {
-  const int edge = side + 2;
-  AmpV column[AMP_WINO_EDGE][3];
-  AMP_UNROLL(6)
-  for (int j = 0; j < edge; j++) {
-    AmpV u[AMP_WINO_EDGE];
-    AMP_UNROLL(6)
-    for (int i = 0; i < edge; i++)
-      u[i] = amp_v_load(sums + (edge * i + j) * step);
-    amp_wino_gt(side, u, column[j]);
-  }
-  AMP_UNROLL(3)
-  for (int i = 0; i < 3; i++) {
-    AmpV u[AMP_WINO_EDGE];
-    AMP_UNROLL(6)
-    for (int j = 0; j < edge; j++)
-      u[j] = column[j][i];
-    amp_wino_gt(side, u, taps[i]);
-  }
+/* The nine taps, from the sums of each product. */
+AMP_FN void amp_wino_taps_2(const float *sums, int64_t step, AmpV taps[4][4]) {
+  amp_wino_back(amp_wino_gt, 2, 3, sums, step, taps);
 }
-AMP_FN void amp_wino_taps_2(const float *sums, int64_t step, AmpV taps[3][3]) {
-  amp_wino_taps(2, sums, step, taps);
-}
-AMP_FN void amp_wino_taps_4(const float *sums, int64_t step, AmpV taps[3][3]) {
-  amp_wino_taps(4, sums, step, taps);
+AMP_FN void amp_wino_taps_4(const float *sums, int64_t step, AmpV taps[4][4]) {
+  amp_wino_back(amp_wino_gt, 4, 3, sums, step, taps);
 }
 
 /* ---- a part ---- */
@@ -208,7 +188,7 @@ AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const fl
       const int64_t to = first + k * AMP_WINO_TAPS * a->c + e;
       const int whole = n - e >= AMP_WIDE && dtype == AMPRT_F32;
       float *at = whole ? (float *)out + to : other[0];
-      AmpV taps[3][3];
+      AmpV taps[4][4];
       (a->winograd == 2 ? amp_wino_taps_2 : amp_wino_taps_4)(sums + e, step, taps);
       AMP_UNROLL(9)
       for (int t = 0; t < AMP_WINO_TAPS; t++, at += whole ? a->c : AMP_WIDE) {

@@ -93,7 +93,7 @@ AMP_INLINE void amp_wino_g(const int side, const AmpV g[3], AmpV *to) {
 }
 
 /* G' of the products, which gives the three taps. */
-AMP_INLINE void amp_wino_gt(const int side, const AmpV *u, AmpV to[3]) {
+AMP_INLINE void amp_wino_gt(const int side, const AmpV *u, AmpV *to) {
   if (side == 2) {
     const AmpV half = amp_v_all(0.5f), middle = half * (u[1] + u[2]);
     to[0] = u[0] + middle;
@@ -241,10 +241,15 @@ AMP_FN void amp_wino_filter_4(const float *from, int64_t tap, int64_t n, float *
   amp_wino_in_filter(4, from, tap, n, to, step);
 }
 
-/* ---- of results ---- */
+/* ---- of products ---- */
 
-/* The results of a tile from its products, which are `step` floats apart. */
-AMP_INLINE void amp_wino_results(const int side, const float *from, int64_t step, AmpV y[4][4]) {
+/* One of the transforms above. */
+typedef void AmpWinoTransform(const int side, const AmpV *from, AmpV *to);
+
+/* T p T' of the products p of a tile, or of sums of them, which are `step` floats apart, for a
+ * transform T that gives n elements: A' gives results, G' taps of a filter. */
+AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int side, const int n,
+                              const float *from, int64_t step, AmpV to[4][4]) {
   const int edge = side + 2;
   AmpV column[AMP_WINO_EDGE][4];
   AMP_UNROLL(6)
@@ -253,15 +258,15 @@ AMP_INLINE void amp_wino_results(const int side, const float *from, int64_t step
     AMP_UNROLL(6)
     for (int i = 0; i < edge; i++)
       p[i] = amp_v_load(from + (edge * i + j) * step);
-    amp_wino_a(side, p, column[j]);
+    transform(side, p, column[j]);
   }
   AMP_UNROLL(4)
-  for (int i = 0; i < side; i++) {
+  for (int i = 0; i < n; i++) {
     AmpV row[AMP_WINO_EDGE];
     AMP_UNROLL(6)
     for (int j = 0; j < edge; j++)
       row[j] = column[j][i];
-    amp_wino_a(side, row, y[i]);
+    transform(side, row, to[i]);
   }
 }
 

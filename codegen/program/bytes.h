@@ -1,4 +1,4 @@
-/* Files and folders that are read and written as a whole, without messages. */
+/* Files that are read and written as a whole, and the names in folders, without messages. */
 #ifndef AMPCC_CODEGEN_PROGRAM_BYTES_H
 #define AMPCC_CODEGEN_PROGRAM_BYTES_H
 

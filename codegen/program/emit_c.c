@@ -8,6 +8,8 @@
 #include "ir/base/clock.h"
 #include "ir/base/text.h"
 
+#include <stdlib.h>
+
 enum { TYPES, FUNCTIONS, TABLES, N_DRAFTS };
 
 static GraphCode emit_graph(ProgramCode *program, const Graph *graph) {
@@ -89,7 +91,8 @@ int emit_program_text(const ProgramPart *part, const CodegenOptions *options, Te
   text_draft(&c);
   text_draft(&kernels);
   emit_c(part, options, form == TEXT_C ? out : c.file, apart ? kernels.file : NULL);
-  text_take(&c, arena);
+  fclose(c.file);
+  free(c.text);
   const char *text = text_take(&kernels, arena);
   double start = clock_cpu_seconds();
   if (form == TEXT_KERNELS)

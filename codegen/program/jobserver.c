@@ -52,10 +52,10 @@ bool jobserver_open(Arena *arena, Jobserver *out) {
     out->write = fcntl(write_end, F_DUPFD_CLOEXEC, 3);
   }
   out->present = out->read >= 0 && out->write >= 0;
-  if (!out->present)
+  if (!out->present) {
     say_closed(auth);
-  if (!out->present)
     jobserver_close(out);
+  }
   return out->present;
 }
 

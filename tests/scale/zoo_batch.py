@@ -15,7 +15,7 @@ of one processor. FOLDER must be empty or not there; it keeps the reports, JUnit
   --share=N       every Nth model only
   --minutes=N     ends the first batch after so long, and goes on with the programs that are made by then
   --jobs=N        default 2"""
-import argparse, json, os, pathlib, random, shutil, signal, subprocess, sys, threading, time
+import argparse, hashlib, json, os, pathlib, random, shutil, signal, subprocess, sys, threading, time
 import xml.etree.ElementTree as ET
 
 KILLS, FEW = 10, 40
@@ -82,7 +82,8 @@ class Batch:
 
 
 def programs(folder):
-    return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir() if path.is_file()}
+    """The hash of each: all of them are too large for memory."""
+    return {path.name: hashlib.sha256(path.read_bytes()).digest() for path in pathlib.Path(folder).iterdir() if path.is_file()}
 
 
 def kill_and_continue(options, lines, wanted):
@@ -93,8 +94,8 @@ def kill_and_continue(options, lines, wanted):
     for _ in range(KILLS):
         stopped = Batch(options, lines, "few", "few.cache", seconds=rng.uniform(0, 2 * whole / KILLS), number=signal.SIGKILL)
         kills += stopped.status == -signal.SIGKILL
-        for name, content in programs("few").items() if os.path.isdir("few") else ():
-            if content != wanted[name]:
+        for name, digest in programs("few").items() if os.path.isdir("few") else ():
+            if digest != wanted[name]:
                 sys.exit(f"{name} is there after a kill, and differs")
     last = Batch(options, lines, "few", "few.cache")
     few = programs("few")
@@ -151,7 +152,7 @@ def main():
     cases = ET.parse("second.xml").getroot().findall(".//testcase")
     bad = [program["name"] for program in report["programs"] if program["result"] == "failed"]
     right = wanted == again and len(wanted) == len(lines) == len(cases) and not bad
-    print(f"{len(wanted)} programs, {sum(map(len, wanted.values())) / 1e6:.0f} MB; the same bytes from the cache: "
+    print(f"{len(wanted)} programs, {sum(program.get('program_bytes', 0) for program in report['programs']) / 1e6:.0f} MB; the same bytes from the cache: "
           f"{'yes' if wanted == again else 'NO'}; {len(cases)} cases in the JUnit file; failed: {', '.join(bad) or 'none'}", flush=True)
     few = random.Random(2).sample(lines, min(FEW, len(lines)))
     kills, same, count = kill_and_continue(options, few, wanted)

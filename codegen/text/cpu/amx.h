@@ -71,11 +71,10 @@ typedef struct AmpAmxInC {
 static _Thread_local AmpAmxInC amp_amx_in_c;
 
 AMP_FN void amp_amx_move(int t, unsigned char *at, int64_t bytes, int load) {
-  const AmpAmxShape *shape = &amp_amx_in_c.shape;
-  for (int i = 0; i < shape->rows[t]; i++, at += bytes) {
-    uint32_t *row = amp_amx_in_c.register_[t][i];
-    __builtin_memcpy(load ? (unsigned char *)row : at, load ? at : (unsigned char *)row,
-                     shape->row_bytes[t]);
+  AmpAmxInC *amx = &amp_amx_in_c;
+  for (int i = 0; i < amx->shape.rows[t]; i++, at += bytes) {
+    unsigned char *row = (unsigned char *)amx->register_[t][i];
+    __builtin_memcpy(load ? row : at, load ? at : row, amx->shape.row_bytes[t]);
   }
 }
 
@@ -88,21 +87,25 @@ AMP_INLINE float amp_amx_flushed(float x) {
  * added and the result is added to the register. What lies below 2^-126, operands and results
  * alike, is 0. */
 AMP_FN void amp_amx_dot(int s, int a, int b) {
-  const AmpAmxShape *shape = &amp_amx_in_c.shape;
-  for (int i = 0; i < shape->rows[s]; i++)
-    for (int j = 0; j < shape->row_bytes[s] / 4; j++) {
-      float sum[2] = {0, 0}, all = amp_float(amp_amx_in_c.register_[s][i][j]);
-      for (int k = 0; k < shape->row_bytes[a] / 4; k++)
-        for (int half = 0; half < 2; half++) {
-          const uint32_t u = amp_amx_in_c.register_[a][i][k], v = amp_amx_in_c.register_[b][k][j];
-          const float x = amp_float(half ? u & 0xffff0000 : u << 16);
-          const float y = amp_float(half ? v & 0xffff0000 : v << 16);
-          sum[half] =
-              amp_amx_flushed(__builtin_fmaf(amp_amx_flushed(x), amp_amx_flushed(y), sum[half]));
+  AmpAmxInC *amx = &amp_amx_in_c;
+  const int columns = amx->shape.row_bytes[s] / 4, pairs = amx->shape.row_bytes[a] / 4;
+  for (int i = 0; i < amx->shape.rows[s]; i++) {
+    float sum[2][AMP_AMX_ROWS] = {{0}};
+    for (int k = 0; k < pairs; k++)
+      for (int half = 0; half < 2; half++) {
+        const uint32_t u = amx->register_[a][i][k], *v = amx->register_[b][k];
+        const float x = amp_amx_flushed(amp_float(half ? u & 0xffff0000 : u << 16));
+        for (int j = 0; j < columns; j++) {
+          const float y = amp_amx_flushed(amp_float(half ? v[j] & 0xffff0000 : v[j] << 16));
+          sum[half][j] = amp_amx_flushed(__builtin_fmaf(x, y, sum[half][j]));
         }
-      all = amp_amx_flushed(amp_amx_flushed(all) + amp_amx_flushed(sum[0] + sum[1]));
-      amp_amx_in_c.register_[s][i][j] = amp_bits(all);
+      }
+    for (int j = 0; j < columns; j++) {
+      uint32_t *to = &amx->register_[s][i][j];
+      *to = amp_bits(amp_amx_flushed(amp_amx_flushed(amp_float(*to)) +
+                                     amp_amx_flushed(sum[0][j] + sum[1][j])));
     }
+  }
 }
 
 #define AMP_AMX_ZERO(t)                                                                            \

@@ -19,7 +19,7 @@ typedef struct InputFile {
 
 typedef struct CodegenOptions {
   const CompileOptions *compile;
-  const char *cpu;        /* one of CpuArch.cpus; NULL: the first */
+  const char *cpu;        /* the name of one of CpuArch.cpus; NULL: the first */
   const char *output;     /* final path */
   const char *resource;   /* folder of libamprt.a, amprt.h, ...; NULL: beside the running ampcc */
   const char *cc;         /* C compiler; NULL: that of the CpuArch */
@@ -42,10 +42,24 @@ typedef struct CodegenOptions {
 
 /* backend.h: a target as the code generator sees it. */
 typedef struct Backend Backend;
+/* A CPU by name, and how code for it is compiled. */
+typedef struct CpuModel {
+  const char *name;  /* as --cpu takes it */
+  const char *march; /* the value of -march; NULL: the name */
+  const char *flag;  /* further argument of the compiler, or NULL */
+} CpuModel;
+/* What code for some CPUs needs. */
+typedef struct CpuFeature {
+  const char *condition; /* of the preprocessor: is the code compiled for CPUs that have it */
+  const char *test;      /* an expression in C: has this CPU got it */
+  const char *name;      /* in messages */
+} CpuFeature;
 /* codegen/cpu/arch.c: a kind of CPU that programs run on. */
 typedef struct CpuArch {
   const char *target, *summary;      /* as --target has it; for --list-targets */
-  const char *const *cpus;           /* -march values that --cpu takes; ends in NULL */
+  const CpuModel *cpus;              /* that --cpu takes; ends in a row without a name */
+  const CpuFeature *features;        /* at most 32; ends in a row without a condition */
+  const char *is_here;               /* the macro of compilers for it */
   const char *cpus_said, *cpus_hint; /* what is said of other names */
   const char *any;                   /* the -march value that every CPU of the kind runs */
   const char *flag;                  /* further argument of the compiler, or NULL */

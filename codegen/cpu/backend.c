@@ -39,24 +39,6 @@ static void emit_graph(ProgramCode *program, GraphCode *code) {
 
 /* ---- text ---- */
 
-/* Instruction sets that a variant may have been compiled for. */
-static const struct {
-  const char *macro, *builtin; /* of the compiler; for __builtin_cpu_supports */
-  const char *name;            /* in messages */
-} feature[] = {
-    {"__AVX2__", "avx2", "AVX2"},
-    {"__FMA__", "fma", "FMA"},
-    {"__BMI2__", "bmi2", "BMI2"},
-    {"__AVX512F__", "avx512f", "AVX-512F"},
-    {"__AVX512BW__", "avx512bw", "AVX-512BW"},
-    {"__AVX512DQ__", "avx512dq", "AVX-512DQ"},
-    {"__AVX512VL__", "avx512vl", "AVX-512VL"},
-    {"__AVX512CD__", "avx512cd", "AVX-512CD"},
-    {"__AVX512VNNI__", "avx512vnni", "AVX-512VNNI"},
-    {"__AVX512BF16__", "avx512bf16", "AVX-512BF16"},
-};
-enum { N_FEATURES = sizeof feature / sizeof *feature };
-
 static void emit_lines(const char *const *line, FILE *out) {
   for (; line && *line; line++)
     fputs(*line, out);
@@ -86,12 +68,13 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
   Text names = {arena}, needs = {arena};
   for (int i = 0; i < program->n_functions; i++)
     text_format(&names, "%s,\n", program->function[i]);
-  for (int i = 0; i < N_FEATURES; i++)
+  const CpuFeature *feature = program->backend->arch->features;
+  for (int i = 0; feature[i].condition; i++)
     text_fill(&needs,
-              "#ifdef $MACRO\n"
+              "#if $CONDITION\n"
               "          | 1 << $BIT\n"
               "#endif\n",
-              holes({"MACRO", feature[i].macro}, {"BIT", .number = i}));
+              holes({"CONDITION", feature[i].condition}, {"BIT", .number = i}));
   file_fill(
       out, arena,
       "#ifndef AMPCC_KERNELS\n"
@@ -117,19 +100,21 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
 static void emit_fits(const ProgramCode *program, FILE *out) {
   Arena *arena = program->arena;
   Text tests = {arena}, graphs = {arena}, all = {arena};
-  for (int i = 0; i < N_FEATURES; i++)
-    text_fill(
-        &tests,
-        "if (what & 1u << $BIT && !__builtin_cpu_supports(\"$BUILTIN\"))\n"
-        "  return \"$NAME\";\n",
-        holes({"BIT", .number = i}, {"BUILTIN", feature[i].builtin}, {"NAME", feature[i].name}));
+  const CpuArch *arch = program->backend->arch;
+  for (int i = 0; arch->features[i].condition; i++)
+    text_fill(&tests,
+              "if (what & 1u << $BIT && !($TEST))\n"
+              "  return \"$NAME\";\n",
+              holes({"BIT", .number = i}, {"TEST", arch->features[i].test},
+                    {"NAME", arch->features[i].name}));
   for (int i = 0; i < program->module->n_graphs; i++)
     text_fill(&graphs,
               "for (int i = 0; i < n_kernels_$GRAPH; i++)\n"
               "  kernels_$GRAPH[i].run = variant->function[functions_$GRAPH[i]];\n",
               holes({"GRAPH", program->graph[i].ident}));
-  text_fill_lines(&all, cpu_fits,
-                  holes({"TESTS", text_get(&tests)}, {"GRAPHS", text_get(&graphs)}));
+  text_fill_lines(
+      &all, cpu_fits,
+      holes({"HERE", arch->is_here}, {"TESTS", text_get(&tests)}, {"GRAPHS", text_get(&graphs)}));
   fputs(text_get(&all), out);
 }
 
@@ -137,14 +122,18 @@ static void emit_hooks(const ProgramCode *program, FILE *out) {
   cpu_library(program->emit.target)->emit_hooks(&program->emit, out);
 }
 
-/* The value of -march that stands for the CPU. */
-static const char *cpu_name(const Backend *backend, const CodegenOptions *options) {
-  return options->cpu ? options->cpu : backend->arch->cpus[0];
+static const CpuModel *cpu_model(const Backend *backend, const CodegenOptions *options) {
+  const CpuModel *cpu = backend->arch->cpus;
+  while (options->cpu && cpu->name && strcmp(cpu->name, options->cpu) != 0)
+    cpu++;
+  CHECK(cpu->name, "no CPU %s", options->cpu);
+  return cpu;
 }
 
 static void manifest(const ProgramCode *program, struct json_t *part) {
   json_object_set_new(part, "library", json_string(cpu_library(program->backend->target)->name));
-  json_object_set_new(part, "cpu", json_string(cpu_name(program->backend, program->options)));
+  json_object_set_new(part, "cpu",
+                      json_string(cpu_model(program->backend, program->options)->name));
 }
 
 /* ---- objects ---- */
@@ -164,16 +153,17 @@ static bool has_products(const Module *module, bool in_bf16) {
 
 static int units(const Backend *backend, Arena *arena, const Module *module,
                  const CodegenOptions *options, Unit unit[MAX_UNITS]) {
-  const char *cpu = cpu_name(backend, options);
+  const CpuModel *cpu = cpu_model(backend, options);
   const CpuLibrary *library = cpu_library(backend->target);
   int n = 0;
-  if (strcmp(cpu, "x86-64-v3") == 0) {
+  if (strcmp(cpu->name, "x86-64-v3") == 0) {
     if (library->multiplies_bf16 && has_products(module, true))
       unit[n++] = (Unit){"amp_bf16", .march = "x86-64-v4", .feature = "-mavx512bf16"};
     unit[n++] = (Unit){"amp_v4", .march = "x86-64-v4"};
     unit[n++] = (Unit){"amp_v3", .march = "x86-64-v3"};
   } else {
-    unit[n++] = (Unit){"amp_only", .march = cpu};
+    unit[n++] =
+        (Unit){"amp_only", .march = cpu->march ? cpu->march : cpu->name, .feature = cpu->flag};
   }
   const char *all = "", *apart = NULL;
   bool has_kernels = library->kernels && has_products(module, false);

@@ -122,10 +122,10 @@ static bool read_cpu(Arena *arena, const Options *options) {
   const char *name = options->text[OPT_cpu];
   const CpuArch *arch = options->targets.arch;
   Nearest nearest = nearest_to(name ? name : "");
-  for (int i = 0; name && arch->cpus[i]; i++) {
-    if (!strcmp(arch->cpus[i], name))
+  for (const CpuModel *cpu = arch->cpus; name && cpu->name; cpu++) {
+    if (!strcmp(cpu->name, name))
       return true;
-    nearest_try(&nearest, arch->cpus[i]);
+    nearest_try(&nearest, cpu->name);
   }
   if (name)
     text_say("ampcc: --cpu=%s: %s%s; %s\n", name, arch->cpus_said,

@@ -116,6 +116,23 @@ def compiled():
     return good
 
 
+def models():
+    """--cpu=NAME: with SVE's vectors of 256 bits, and without them, the same values; what a CPU lacks is said."""
+    def step(name, *cpu, status=0):
+        return run(*QEMU, *cpu, "./" + name, "--use-synthetic-data", "--threads=1", "--dump-step=%s.step" % name, "--dump-values", "--quiet",
+                   status=status)
+    for name, *flags in ("v1", "--cpu=neoverse-v1"), ("v2", "--cpu=neoverse-v2"), ("all",):
+        build(name, TARGET, "--dtype=bf16", *flags)
+        step(name)
+    wanted = content("all.step")
+    good = check("neoverse-v1, neoverse-v2: the same values", content("v1.step") == wanted == content("v2.step"))
+    good &= check("neoverse-v1 has SVE", "ptrue" in run("aarch64-linux-gnu-objdump", "-d", "v1"))
+    for cpu, said in ("cortex-a76", "needs a CPU with SVE;"), ("max,sve256=off", "needs a CPU with SVE vectors of 256 bits;"):
+        text = step("v1", "-cpu", cpu, status=3)
+        good &= check("neoverse-v1 on %s: refused" % cpu, said in text, text)
+    return good
+
+
 def batch():
     """A batch makes a program again when the runtime or the compiler for that CPU is another."""
     def made(**env):
@@ -156,7 +173,7 @@ def refused():
         (["--target=cpu,cpu:aarch64"], 2, "one program is for one kind of CPU, cpu or cpu:aarch64; make two"),
         (["--target=cuda:h200,cpu:aarch64"], 2, "GPUs are programmed from x86-64 CPUs only, not from cpu:aarch64"),
         (["--target=cpu:arch64"], 2, "unknown target `cpu:arch64`; did you mean `cpu:aarch64`?"),
-        ([TARGET, "--cpu=native"], 2, "--cpu=native: cpu:aarch64 has one form for all CPUs"),
+        ([TARGET, "--cpu=neoverse-v3"], 2, "--cpu=neoverse-v3: no AArch64 CPU is known by this name; did you mean `neoverse-v2`"),
         ([TARGET, "--cpu-library=onednn"], 2, "--cpu-library=onednn is not for --target=cpu:aarch64"),
         ([TARGET, "--certify"], 2, "--certify runs the step here"),
         ([TARGET, "--resource-dir=bare"], 3, "bare/aarch64: there is no libamprt.a: this ampcc was built without"),
@@ -174,4 +191,4 @@ if not os.path.exists(RESOURCE + "/aarch64/libamprt.a") or not shutil.which(QEMU
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     run(ZOO, "cifar_resnet8", "-o", "model.pb")
-    sys.exit(0 if compiled() & batch() & whole() & refused() & static() & train() & together() & clang() else 1)
+    sys.exit(0 if compiled() & models() & batch() & whole() & refused() & static() & train() & together() & clang() else 1)

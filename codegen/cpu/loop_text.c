@@ -86,28 +86,26 @@ static const char *spelling(const LoopPlan *plan, int i) {
 
 /* s and q are sums in f32 for each place of a block, ps and pq the chunk's in f64 per channel. */
 #define TWO_SUMS                                                                                   \
-  .once = "float s$I[AMP_BUFFER] = {0};\n"                                                         \
-          "double *ps$I = amp_sum_begin(part, $FIRST, grid, at);\n"                                \
-          "float q$I[AMP_BUFFER] = {0};\n"                                                         \
-          "double *pq$I = amp_sum_begin(part, $SECOND, grid, at);\n",                              \
+  .once = "float s$I[AMP_BUFFER], q$I[AMP_BUFFER];\n"                                              \
+          "double *ps$I = amp_sum_begin(part, $FIRST, grid, at, s$I);\n"                           \
+          "double *pq$I = amp_sum_begin(part, $SECOND, grid, at, q$I);\n",                         \
   .body = "s$I[i] += $X;\n"                                                                        \
           "q$I[i] += $X * $BY;\n",                                                                 \
   .sums = "amp_sum_flush(ps$I, s$I, grid, at, n);\n"                                               \
           "amp_sum_flush(pq$I, q$I, grid, at, n);\n"
 
 static const LoopLines sum_BIAS_GRAD = {
-    .once = "float s$I[AMP_BUFFER] = {0};\n"
-            "double *ps$I = amp_sum_begin(part, $FIRST, grid, at);\n",
+    .once = "float s$I[AMP_BUFFER];\n"
+            "double *ps$I = amp_sum_begin(part, $FIRST, grid, at, s$I);\n",
     .body = "s$I[i] += $X;\n",
     .sums = "amp_sum_flush(ps$I, s$I, grid, at, n);\n"};
 static const LoopLines sum_BN_SUMS = {TWO_SUMS};
 static const LoopLines sum_BN_GRAD_STATS = {TWO_SUMS};
 static const LoopLines sum_BN_STATS = {
-    .once = "float s$I[AMP_BUFFER] = {0};\n"
-            "double *ps$I = amp_sum_begin(part, $FIRST, grid, at);\n"
-            "float q$I[AMP_BUFFER] = {0};\n"
-            "double *pq$I = amp_sum_begin(part, $SECOND, grid, at);\n"
-            "float shift$I[AMP_BUFFER] = {0};\n",
+    .once = "float s$I[AMP_BUFFER], q$I[AMP_BUFFER], shift$I[AMP_BUFFER];\n"
+            "double *ps$I = amp_sum_begin(part, $FIRST, grid, at, s$I);\n"
+            "double *pq$I = amp_sum_begin(part, $SECOND, grid, at, q$I);\n"
+            "amp_zero_sums(shift$I, at);\n",
     .body = "const float d$I = $X - shift$I[i];\n"
             "s$I[i] += d$I;\n"
             "q$I[i] += d$I * d$I;\n",

@@ -25,6 +25,7 @@ typedef float AmpVLoose __attribute__((vector_size(16), aligned(4), may_alias));
 #endif
 
 typedef int32_t AmpVBits __attribute__((vector_size(4 * AMP_WIDE)));
+typedef uint16_t AmpVHalves __attribute__((vector_size(2 * AMP_WIDE)));
 
 /* For loops over the vectors of a register tile: all n iterations are written out, so that each
  * element of an array of vectors becomes a register. */
@@ -48,6 +49,23 @@ AMP_INLINE AmpV amp_v_load(const float *from) {
 }
 AMP_INLINE void amp_v_store(float *to, AmpV v) {
   *(AmpVLoose *)to = v;
+}
+
+/* The elements of a float tensor of any type from `at` on. */
+AMP_INLINE AmpV amp_v_read(int dtype, const void *base, int64_t at) {
+  const uint16_t *half = (const uint16_t *)base + at;
+  if (dtype == AMPRT_F32)
+    return amp_v_load((const float *)base + at);
+  if (dtype == AMPRT_BF16) {
+    AmpVHalves h;
+    __builtin_memcpy(&h, half, sizeof h);
+    return (AmpV)(__builtin_convertvector(h, AmpVBits) << 16);
+  }
+  float f[AMP_WIDE];
+  AMP_UNROLL(4)
+  for (int i = 0; i < AMP_WIDE; i += AMP_F16_STEP)
+    amp_load_few_f16(f + i, half + i);
+  return amp_v_load(f);
 }
 
 /* x in every element */

@@ -4,6 +4,7 @@
 #ifndef AMP_PRELUDE_POOL_H
 #define AMP_PRELUDE_POOL_H
 
+#include "codegen/text/cpu/lanes.h"
 #include "codegen/text/cpu/row.h"
 
 typedef struct AmpSpan { /* the numbers from first to last - 1 */
@@ -37,35 +38,55 @@ AMP_INLINE float amp_pool_share(const AmpPool *a, AmpSpan r, AmpSpan s) {
                end = ((chunk) + 1) * (a)->N * (rows) / (a)->chunks;                                \
        row < end; row++)
 
-#define AMP_SELECT8(take, yes, no) (((take) & (yes)) | (~(take) & (no)))
-
-/* Takes in one tap of a window, for eight channels. NaN counts as larger than all numbers; among
- * equal values the first one stays. */
-AMP_INLINE void amp_max_tap(AmpF8 *best, AmpI8 *at, const AmpF8 *x, int32_t tap) {
-  AmpI8 take = ~(*x <= *best) & (*best == *best), all = {0};
-  *best = (AmpF8)AMP_SELECT8(take, (AmpI8)*x, (AmpI8)*best);
-  *at = AMP_SELECT8(take, all + tap, *at);
+/* AMP_WIDE channels from element `at` on, of which n exist; the others are 0. */
+AMP_INLINE AmpV amp_pool_read(int dtype, const void *base, int64_t at, int64_t n) {
+  if (n >= AMP_WIDE)
+    return amp_v_read(dtype, base, at);
+  float buf[AMP_WIDE] = {0};
+  amp_copy_some(dtype, base, at, (int)n, buf);
+  return amp_v_load(buf);
 }
 
-/* Eight channels from `c` on, of which `count` exist, of the window at (p, q) of image n. */
-AMP_INLINE void amp_max_window(const AmpPool *a, const void *x, int64_t n, int64_t p, int64_t q,
-                               int64_t c, int count, float *best_out, int32_t *at_out) {
-  AmpSpan rows = amp_taps(a, 0, p, a->H), cols = amp_taps(a, 1, q, a->W);
-  int64_t h0 = p * a->stride[0] - a->pad[0], w0 = q * a->stride[1] - a->pad[1];
-  AmpI8 at = {0};
-  AmpF8 best = (AmpF8){0} - AMP_INF, v;
-  for (int64_t r = rows.first; r < rows.last; r++)
-    for (int64_t s = cols.first; s < cols.last; s++) {
-      int32_t tap = (int32_t)(r * a->window[1] + s);
-      amp_read8(a->in.dtype, x, ((n * a->H + h0 + r) * a->W + w0 + s) * a->C + c, count, &v);
-      if (r == rows.first && s == cols.first) {
+#define AMP_SELECT(take, yes, no) (((take) & (yes)) | (~(take) & (no)))
+
+/* Takes in one tap of a window. NaN counts as larger than all numbers; among equal values the first
+ * one stays. */
+AMP_INLINE void amp_max_tap(AmpV *best, AmpVBits *at, AmpV x, int32_t tap) {
+  const AmpVBits take = ~(x <= *best) & (*best == *best), all = {0};
+  *best = (AmpV)AMP_SELECT(take, (AmpVBits)x, (AmpVBits)*best);
+  *at = AMP_SELECT(take, all + tap, *at);
+}
+
+/* A window: its taps inside the image, and the element of channel 0 that tap 0 would read. */
+typedef struct AmpMaxWindow {
+  AmpSpan rows, cols;
+  int64_t first;
+} AmpMaxWindow;
+
+/* AMP_WIDE channels of a window from `c` on, of which n exist. */
+AMP_INLINE void amp_max_window(const AmpPool *a, const void *x, const AmpMaxWindow *w, int64_t c,
+                               int64_t n, float *best_out, int32_t *at_out) {
+  const int dtype = a->in.dtype;
+  AmpVBits at = {0};
+  AmpV best = {0};
+  int first = 1;
+  for (int64_t r = w->rows.first; r < w->rows.last; r++) {
+    int64_t from = w->first + (r * a->W + w->cols.first) * a->C + c;
+    int32_t tap = (int32_t)(r * a->window[1] + w->cols.first);
+    for (int64_t s = w->cols.first; s < w->cols.last; s++, tap++, from += a->C) {
+      const AmpV v = amp_pool_read(dtype, x, from, n);
+      if (first) {
         best = v;
         at = at + tap;
+        first = 0;
       } else {
-        amp_max_tap(&best, &at, &v, tap);
+        amp_max_tap(&best, &at, v, tap);
       }
     }
-  __builtin_memcpy(best_out, &best, sizeof best);
+  }
+  if (w->rows.first >= w->rows.last || w->cols.first >= w->cols.last)
+    best = best - AMP_INF;
+  amp_v_store(best_out, best);
   __builtin_memcpy(at_out, &at, sizeof at);
 }
 
@@ -85,18 +106,24 @@ AMP_FN void amp_max_pool_chunk(const AmprtRun *run, const void *args, int64_t ch
   const void *x = amp_at(run, &a->in);
   void *y = amp_at(run, &a->out), *index = amp_at(run, &a->index);
   AMP_POOL_ROWS(a, chunk, a->P, row) {
+    const int64_t top = row % a->P * a->stride[0] - a->pad[0];
     float best[AMP_BUFFER];
     int32_t at[AMP_BUFFER];
-    for (int64_t q = 0; q < a->Q; q++)
+    for (int64_t q = 0; q < a->Q; q++) {
+      const int64_t left = q * a->stride[1] - a->pad[1];
+      const AmpMaxWindow w = {.rows = amp_taps(a, 0, row % a->P, a->H),
+                              .cols = amp_taps(a, 1, q, a->W),
+                              .first = ((row / a->P * a->H + top) * a->W + left) * a->C};
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         int n = amp_piece(a->C, c);
         int64_t to = (row * a->Q + q) * a->C + c;
-        for (int i = 0; i < n; i += 8)
-          amp_max_window(a, x, row / a->P, row % a->P, q, c + i, n - i, best + i, at + i);
+        for (int i = 0; i < n; i += AMP_WIDE)
+          amp_max_window(a, x, &w, c + i, n - i, best + i, at + i);
         amp_write(a->out.dtype, y, to, n, best);
         if (index)
           amp_store_index(a->index.dtype, index, to, at, n);
       }
+    }
   }
 }
 AMP_OF_CHUNKS(AmpPool, amp_max_pool)
@@ -107,67 +134,72 @@ typedef struct AmpCover {
   int64_t image, h, w;
 } AmpCover;
 
-/* Eight bytes as eight integers. GCC converts a vector of eight bytes one by one. */
-AMP_INLINE void amp_widen8(const uint8_t *from, AmpI8 *to) {
+/* A vector of bytes. */
+typedef uint8_t AmpVBytes __attribute__((vector_size(AMP_WIDE)));
+
+/* Bytes as integers. GCC converts a vector of bytes one by one. */
+AMP_INLINE AmpVBits amp_v_widen(const uint8_t *from) {
 #if defined __AVX2__ && !defined __clang__
   typedef char AmpB16 __attribute__((vector_size(16)));
   typedef long long AmpQ2 __attribute__((vector_size(16)));
+#ifdef __AVX512F__
+  AmpB16 all;
+  __builtin_memcpy(&all, from, sizeof all);
+  return (AmpVBits)__builtin_ia32_pmovzxbd512_mask(all, (AmpVBits){0}, (unsigned short)-1);
+#else
   long long all;
   __builtin_memcpy(&all, from, sizeof all);
-  *to = (AmpI8)__builtin_ia32_pmovzxbd256((AmpB16)(AmpQ2){all, 0});
+  return (AmpVBits)__builtin_ia32_pmovzxbd256((AmpB16)(AmpQ2){all, 0});
+#endif
 #else
-  typedef uint8_t AmpB8 __attribute__((vector_size(8)));
-  AmpB8 b;
+  AmpVBytes b;
   __builtin_memcpy(&b, from, sizeof b);
-  *to = __builtin_convertvector(b, AmpI8);
+  return __builtin_convertvector(b, AmpVBits);
 #endif
 }
 
-/* Eight indices from `at` on, of which n exist; the others fit no tap. */
-AMP_INLINE void amp_read8_index(const AmpPool *a, const void *index, int64_t at, int n, AmpI8 *v) {
-  if (n >= 8 && a->index.dtype == AMPRT_U8) {
-    amp_widen8((const uint8_t *)index + at, v);
-    return;
-  }
-  int32_t some[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
-  for (int i = 0; i < n && i < 8; i++)
+/* AMP_WIDE indices from `at` on, of which n exist; the others fit no tap. */
+AMP_INLINE AmpVBits amp_read_index(const AmpPool *a, const void *index, int64_t at, int64_t n) {
+  if (n >= AMP_WIDE && a->index.dtype == AMPRT_U8)
+    return amp_v_widen((const uint8_t *)index + at);
+  AmpVBits some = (AmpVBits){0} - 1;
+  for (int i = 0; i < n && i < AMP_WIDE; i++)
     some[i] = a->index.dtype == AMPRT_U8 ? ((const uint8_t *)index)[at + i]
                                          : ((const int32_t *)index)[at + i];
-  __builtin_memcpy(v, some, sizeof *v);
+  return some;
 }
 
-/* Each dy goes to the tap that its index names: eight channels from `c` on. */
+/* Each dy goes to the tap that its index names: AMP_WIDE channels from `c` on, of which n exist. */
 AMP_INLINE void amp_max_collect(const AmpPool *a, const void *dy, const void *index,
-                                const AmpCover *k, int64_t c, int n, float *out) {
-  AmpF8 sum = {0}, d;
-  AmpI8 at;
+                                const AmpCover *k, int64_t c, int64_t n, float *out) {
+  const int dtype = a->in.dtype;
+  AmpV sum = {0};
   for (int64_t p = k->ps.first; p < k->ps.last; p++) {
     int64_t from = ((k->image * a->P + p) * a->Q + k->qs.first) * a->C + c;
     int64_t r = k->h + a->pad[0] - p * a->stride[0];
     int64_t s = k->w + a->pad[1] - k->qs.first * a->stride[1];
     int32_t tap = (int32_t)(r * a->window[1] + s);
     for (int64_t q = k->qs.first; q < k->qs.last; q++) {
-      amp_read8(a->in.dtype, dy, from, n, &d);
-      amp_read8_index(a, index, from, n, &at);
-      sum += (AmpF8)((AmpI8)d & (at == tap));
+      const AmpVBits here = amp_read_index(a, index, from, n) == tap;
+      sum += (AmpV)((AmpVBits)amp_pool_read(dtype, dy, from, n) & here);
       from += a->C;
       tap -= a->stride[1];
     }
   }
-  __builtin_memcpy(out, &sum, sizeof sum);
+  amp_v_store(out, sum);
 }
 
 /* Each element of dy is divided equally among the elements that were averaged. */
 AMP_INLINE void amp_avg_collect(const AmpPool *a, const void *dy, const AmpCover *k, int64_t c,
-                                int n, float *out) {
-  AmpF8 sum = {0}, d;
+                                int64_t n, float *out) {
+  AmpV sum = {0};
   for (int64_t p = k->ps.first; p < k->ps.last; p++)
     for (int64_t q = k->qs.first; q < k->qs.last; q++) {
       float share = amp_pool_share(a, amp_taps(a, 0, p, a->H), amp_taps(a, 1, q, a->W));
-      amp_read8(a->in.dtype, dy, ((k->image * a->P + p) * a->Q + q) * a->C + c, n, &d);
-      sum += d / share;
+      sum +=
+          amp_pool_read(a->in.dtype, dy, ((k->image * a->P + p) * a->Q + q) * a->C + c, n) / share;
     }
-  __builtin_memcpy(out, &sum, sizeof sum);
+  amp_v_store(out, sum);
 }
 
 /* Both gradients; `index` is NULL for the average. */
@@ -182,7 +214,7 @@ AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *ind
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         float sum[AMP_BUFFER];
         int n = amp_piece(a->C, c);
-        for (int i = 0; i < n; i += 8)
+        for (int i = 0; i < n; i += AMP_WIDE)
           if (index)
             amp_max_collect(a, dy, index, &k, c + i, n - i, sum + i);
           else

@@ -237,21 +237,6 @@ AMP_FN void amp_copy_some(int dtype, const void *base, int64_t at, int n, float 
     amp_load_f32(buf, v, n);
 }
 
-/* Reads eight elements from `at` on, of which n exist; the others are 0. */
-AMP_INLINE void amp_read8(int dtype, const void *base, int64_t at, int n, AmpF8 *v) {
-  float buf[8] = {0};
-  const float *from = buf;
-  if (n >= 8 && dtype == AMPRT_F32)
-    from = (const float *)base + at;
-  else if (n >= 8 && dtype == AMPRT_F16 && AMP_F16_STEP == 8)
-    amp_load_few_f16(buf, (const uint16_t *)base + at);
-  else if (n >= 8 && dtype == AMPRT_BF16)
-    amp_load8_bf16(buf, (const uint16_t *)base + at);
-  else
-    amp_copy_some(dtype, base, at, n < 8 ? n : 8, buf);
-  __builtin_memcpy(v, from, sizeof *v);
-}
-
 AMP_INLINE void amp_copy(void *dst, const void *src, int64_t bytes) {
   __builtin_memcpy(dst, src, (size_t)bytes);
 }
@@ -298,8 +283,16 @@ AMP_FN void amp_gather(void *dst, const void *src, const AmpIndex *ix, int64_t f
 
 /* ---- sums per channel ---- */
 
-/* The chunk's doubles of sum number `k`, zeroed in the columns of its panel. */
-AMP_FN double *amp_sum_begin(double *part, int64_t k, const AmpGrid *grid, const AmpChunk *at) {
+/* Sets the sums of a block's elements to 0. */
+AMP_INLINE void amp_zero_sums(float *s, const AmpChunk *at) {
+  __builtin_memset(s, 0, (size_t)at->width * sizeof *s);
+}
+
+/* The chunk's doubles of sum number `k`, zeroed in the columns of its panel, as are the sums s of a
+ * block's elements. */
+AMP_FN double *amp_sum_begin(double *part, int64_t k, const AmpGrid *grid, const AmpChunk *at,
+                             float *s) {
+  amp_zero_sums(s, at);
   double *sum = part + k * grid->channels;
   int n = grid->channels < at->width ? grid->channels : at->width;
   for (int c = 0; c < n; c++)

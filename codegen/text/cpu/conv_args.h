@@ -160,21 +160,21 @@ static inline int64_t amp_wino_tiles(const AmpConv *a) {
 }
 enum { AMP_WINO_MORE = 15 };
 
-/* The memory of a thread, in bytes from its start: the list of taps, the copy of one image's rows,
- * the transformed tiles, and the products of a group of channels. Where a result is not finite, the
- * place of the products holds the packed filter of that group. */
+/* The memory of a thread, in bytes from its start: the list of taps, a copy of what a block reads
+ * of one image, the transformed tiles, and the products of a group of channels. Where a result is
+ * not finite, the copy is made, and the place of the products holds the packed filter of that
+ * group. While tiles are transformed, that place holds copies of rows (amp_wino_rows). */
 typedef struct AmpWinoLane {
   int64_t copy, in, products, bytes;
 } AmpWinoLane;
 
 static inline AmpWinoLane amp_wino_lane(const AmpConv *a) {
-  const int64_t f32 = sizeof(float), all = amp_wino_all(a->winograd), side = a->winograd;
-  const int64_t down = amp_pieces(a->rows, side), across = amp_pieces(a->wide.out, side);
+  const int64_t f32 = sizeof(float), all = amp_wino_all(a->winograd);
   const int64_t channels = amp_ceil(a->c, AMP_BLOCK);
   const int64_t tiles = amp_wino_tiles(a), filter = AMP_WINO_TAPS * channels * AMP_GROUP;
   const int64_t products = all * amp_wino_step((tiles + AMP_WINO_MORE) * AMP_GROUP);
   AmpWinoLane l = {.copy = 256};
-  l.in = l.copy + (side * down + 2) * (side * across + 2) * channels * f32;
+  l.in = l.copy + (a->wino_rows + 2) * (a->wide.out + 2) * channels * f32;
   l.products = l.in + all * amp_wino_step(tiles * channels + AMP_WINO_MORE * AMP_BLOCK) * f32;
   l.bytes = l.products + amp_most(products, filter) * f32;
   return l;

@@ -1,7 +1,6 @@
-/* Convolutions and their data gradients by Winograd's method: [copy of rows of an image] -> for
- * each block of tiles [transform] -> for each group of channels of the result [products of the
- * block and the transformed filter] -> [transform back, store]. The rows of a block and its images
- * follow from shapes alone.
+/* Convolutions and their data gradients by Winograd's method: for each block of tiles [transform]
+ * -> for each group of channels of the result [products of the block and the transformed filter]
+ * -> [transform back, store]. The rows of a block and its images follow from shapes alone.
  *
  * An element that is Inf or NaN makes every result of the tiles that read it Inf or NaN, and an
  * overflow inside a transform does so too. So where all results of a block and group are finite,
@@ -19,8 +18,6 @@ typedef struct AmpWinoBlock {
   int64_t image, images, row, rows; /* of the results */
   int64_t down, across, tiles;      /* tiles: of a column, of a row, of all images */
   int64_t first, last;              /* groups */
-  int64_t first_row, all_rows;      /* of `part`, whose blocks share the copy of an image */
-  AmpTileCopy copied;
   float *copy, *in, *products;
   void *out;                      /* as if all results were stored one behind the other */
   int64_t in_step, products_step; /* from product to product */
@@ -100,37 +97,19 @@ AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
 
 /* ---- a block ---- */
 
-/* Copies what a block reads of one image. The first block of an image copies the rows for all
- * blocks of it in the tile. */
-AMP_FN AmpTileCopy amp_wino_copy(const AmprtRun *run, AmpWinoBlock *p, int64_t image) {
-  if (p->row == p->first_row) {
-    const AmpSource source = amp_conv_source(run, p->a);
-    const int64_t side = p->a->winograd;
-    p->copied =
-        amp_tile_copy(p->copy, &p->high, &p->wide, amp_ceil(p->all_rows, side), side * p->across);
-    amp_copy_tile(&source, &p->copied, &p->high, &p->wide, image, p->first_row, 0);
-  }
-  AmpTileCopy copy = p->copied;
-  copy.at += (p->row - p->first_row) * copy.step[0];
-  return copy;
-}
-
-/* Copies and transforms what the block reads: for each product and block of channels all tiles. */
-AMP_FN void amp_wino_in(const AmprtRun *run, AmpWinoBlock *p) {
+/* Transforms what the block reads: for each product and block of channels all tiles. */
+AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p) {
+  const AmpSource source = amp_conv_source(run, p->a);
   const int side = p->a->winograd;
-  for (int64_t i = 0; i < p->images; i++) {
-    const AmpTileCopy copy = amp_wino_copy(run, p, p->image + i);
-    for (int64_t b = 0; b < amp_blocks(p->a->c); b++)
-      for (int64_t r = 0; r < p->down; r++) {
-        AmpWinoRows rows = {.cols = INT64_MAX};
-        for (int h = 0; h < side + 2; h++) {
-          rows.at[h] = copy.at + b * copy.block + (side * r + h) * copy.step[0];
-          rows.step[h] = AMP_BLOCK;
-        }
-        (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
-            &rows, 0, p->across, p->in + (b * p->tiles + (i * p->down + r) * p->across) * AMP_BLOCK,
-            AMP_BLOCK, p->in_step);
-      }
+  for (int64_t i = 0; i < p->images * p->down; i++) {
+    const int64_t h = p->row + i % p->down * side + p->high.origin;
+    for (int64_t b = 0; b < amp_blocks(p->a->c); b++) {
+      const AmpWinoRows rows =
+          amp_wino_rows(&source, p->products, b, p->image + i / p->down, h, side + 2);
+      (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
+          &rows, p->wide.origin, p->across, p->in + (b * p->tiles + i * p->across) * AMP_BLOCK,
+          AMP_BLOCK, p->in_step);
+    }
   }
 }
 
@@ -267,6 +246,7 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   const int m = amp_in_group(p->a->k, group);
   const AmpCut *cut = amp_cut_for(cuts, m);
   const AmpConv *a = p->a;
+  const AmpSource source = amp_conv_source(run, a);
   const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
   float *w = p->products;
   AmpConvPart part = {.a = a,
@@ -277,6 +257,7 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
                       .row = p->row,
                       .rows = p->rows,
                       .cols = a->wide.out,
+                      .copy = amp_tile_copy(p->copy, &p->high, &p->wide, p->rows, a->wide.out),
                       .tap = (AmpTap *)(void *)amp_lane(run, a->lane, a->lane_bytes),
                       .out = p->out};
   for (int64_t b = 0; b < amp_blocks(a->c); b++)
@@ -284,7 +265,7 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   const int bad = leaves && amp_any_wild(w, AMP_WINO_TAPS * a->c * AMP_OUTS);
   for (int64_t i = 0; i < p->images; i++) {
     part.image = p->image + i;
-    part.copy = amp_wino_copy(run, p, part.image);
+    amp_copy_tile(&source, &part.copy, &p->high, &p->wide, part.image, p->row, 0);
     part.tile = (AmpConvTile){.tap = part.tap,
                               .filter_taps = AMP_WINO_TAPS,
                               .channels = a->c,
@@ -321,9 +302,9 @@ AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *
   p->tiles = p->images * p->down * p->across;
   p->in_step = amp_wino_step(p->tiles * amp_blocks(a->c) * AMP_BLOCK + AMP_WINO_MORE * AMP_BLOCK);
   p->products_step = amp_wino_step((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
-  const int64_t copied = a->rows < a->high.out ? a->rows : a->wino_images * a->high.in;
+  const int64_t read = a->wino_rows < a->high.out ? p->row + p->rows + 1 : p->images * a->high.in;
   p->next = (const char *)amp_at(run, &a->in) +
-            (p->image * a->high.in + p->row + copied) * a->wide.in * a->c * amp_size(a->in.dtype);
+            (p->image * a->high.in + read) * a->wide.in * a->c * amp_size(a->in.dtype);
   amp_wino_in(run, p);
   const int64_t each = AMP_GROUP / AMP_OUTS, groups = amp_pieces(a->k, AMP_OUTS);
   p->first = first * each;
@@ -348,9 +329,7 @@ AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart
                     .in = (float *)(void *)(lane + in_lane.in),
                     .products = (float *)(void *)(lane + in_lane.products),
                     .out = at->out,
-                    .part = at,
-                    .first_row = at->row,
-                    .all_rows = row_end - at->row};
+                    .part = at};
   for (b.image = at->image; b.image < image_end; b.image += a->wino_images)
     for (b.row = at->row; b.row < row_end; b.row += a->wino_rows) {
       b.images = amp_least(a->wino_images, image_end - b.image);

@@ -92,36 +92,6 @@ AMP_INLINE AmpGradSpan amp_wino_grad_span(const AmpConvGrad *a, int64_t piece) {
   return t;
 }
 
-/* n rows of an image from h on, of one block of channels; of a block that is not whole, and of
- * 16-bit floats, they are copied. */
-AMP_INLINE AmpWinoRows amp_wino_rows(const AmpWinoGradPart *p, const AmpSource *s, int64_t block,
-                                     int64_t image, int64_t h, int n) {
-  static const float zeros[AMP_BLOCK];
-  const int64_t c = block * AMP_BLOCK, channels = amp_in_block(s->c, block);
-  AmpWinoRows r = {.cols = s->w};
-  for (int i = 0; i < n; i++) {
-    const int inside = h + i >= 0 && h + i < s->h;
-    const int64_t from = (image * s->h + h + i) * s->w * s->pixel + c;
-    float *copy = p->copy + i * s->w * AMP_BLOCK;
-    r.at[i] = inside ? copy : zeros;
-    r.step[i] = inside ? AMP_BLOCK : 0;
-    if (!inside)
-      continue;
-    if (channels < AMP_BLOCK) {
-      amp_zero(copy, s->w * AMP_BLOCK);
-      amp_copy_few(s, copy, from, s->w, s->pixel, (int)channels);
-    } else if (s->dtype == AMPRT_F32) {
-      r.at[i] = (const float *)s->data + from;
-      r.step[i] = s->pixel;
-    } else if (s->dtype == AMPRT_F16) {
-      amp_copy_blocks(AMPRT_F16, s, copy, from, s->w, s->pixel);
-    } else {
-      amp_copy_blocks(AMPRT_BF16, s, copy, from, s->w, s->pixel);
-    }
-  }
-  return r;
-}
-
 /* Transforms what a piece reads. */
 AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
   const int side = p->a->winograd;
@@ -133,12 +103,13 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
   for (int64_t i = 0; i < t->images * down; i++) {
     const int64_t image = t->image + i / down, h = t->row + i % down * side;
     for (int64_t b = 0; b < amp_blocks(p->x_source.c); b++) {
-      const AmpWinoRows r = amp_wino_rows(p, &p->x_source, b, image, h + p->high.origin, side + 2);
+      const AmpWinoRows r =
+          amp_wino_rows(&p->x_source, p->copy, b, image, h + p->high.origin, side + 2);
       (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
           &r, p->wide.origin, across, p->x + i * across * ins + b * AMP_BLOCK, ins, p->x_step);
     }
     for (int64_t b = 0; b < p->blocks; b++) {
-      const AmpWinoRows r = amp_wino_rows(p, &p->dy_source, b, image, h, side);
+      const AmpWinoRows r = amp_wino_rows(&p->dy_source, p->copy, b, image, h, side);
       (side == 2 ? amp_wino_dy_2 : amp_wino_dy_4)(
           &r, across, p->dy + (b * p->tiles + i * across) * AMP_BLOCK, AMP_BLOCK, p->dy_step);
     }

@@ -154,7 +154,31 @@ typedef struct AmpWinoRows {
   const float *at[AMP_WINO_EDGE];
   int64_t step[AMP_WINO_EDGE]; /* from column to column; 0: a row of zeros */
   int64_t cols;
+  int64_t line; /* from row to row; 0 where they are copies */
 } AmpWinoRows;
+
+/* n rows of an image from h on, of one block of channels: where they lie; in `copy` those of a
+ * block that is not whole, of 16-bit floats, and of images whose channels do not lie side by
+ * side. */
+AMP_FN AmpWinoRows amp_wino_rows(const AmpSource *s, float *copy, int64_t block, int64_t image,
+                                 int64_t h, int n) {
+  static const float zeros[AMP_BLOCK];
+  const int64_t c = block * AMP_BLOCK, channels = amp_in_block(s->c, block);
+  const int lies = s->dtype == AMPRT_F32 && s->channel == 1 && channels == AMP_BLOCK;
+  AmpWinoRows r = {.cols = s->w, .line = lies ? s->w * s->pixel : 0};
+  for (int i = 0; i < n; i++, copy += s->w * AMP_BLOCK) {
+    const int inside = h + i >= 0 && h + i < s->h;
+    const int64_t from = (image * s->h + h + i) * s->w * s->pixel + c * s->channel;
+    r.at[i] = !inside ? zeros : lies ? (const float *)s->data + from : copy;
+    r.step[i] = !inside ? 0 : lies ? s->pixel : AMP_BLOCK;
+    if (!inside || lies)
+      continue;
+    if (channels < AMP_BLOCK)
+      amp_zero(copy, s->w * AMP_BLOCK);
+    amp_copy_run(s, copy, from, s->w, s->pixel, (int)channels, 0);
+  }
+  return r;
+}
 
 /* The vectors that begin at float `lane` of one column, of n rows. */
 AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, AmpV *d,
@@ -182,7 +206,13 @@ AMP_INLINE void amp_wino_in_row(const int side, const AmpWinoRows *r, int64_t co
       AmpV columns[STRIP * (AMP_WINO_EDGE - 2) + 2][AMP_WINO_EDGE];
       for (int64_t j = 0; j < side * tiles + 2; j++) {
         AmpV d[AMP_WINO_EDGE];
-        amp_wino_take(r, column + side * t + j, l, d, edge);
+        const int64_t at = column + side * t + j;
+        if (r->line) { /* what is new to the next row of tiles */
+          AMP_UNROLL(4)
+          for (int i = 2; i < edge; i++)
+            __builtin_prefetch(r->at[i] + at * r->step[i] + side * r->line);
+        }
+        amp_wino_take(r, at, l, d, edge);
         amp_wino_b(side, d, columns[j]);
       }
       for (int64_t i = 0; i < tiles; i++)

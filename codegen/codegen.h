@@ -53,6 +53,9 @@ typedef struct CpuFeature {
   const char *condition; /* of the preprocessor: is the code compiled for CPUs that have it */
   const char *test;      /* an expression in C: has this CPU got it */
   const char *name;      /* in messages */
+  const char *level;     /* what --about calls code whose last such feature this is, or NULL */
+  const char *pays;      /* an expression in C, or NULL: where a program can choose, should it take
+                            code that uses it */
 } CpuFeature;
 /* codegen/cpu/arch.c: a kind of CPU that programs run on. */
 typedef struct CpuArch {
@@ -62,6 +65,7 @@ typedef struct CpuArch {
   const char *is_here;               /* the macro of compilers for it */
   const char *cpus_said, *cpus_hint; /* what is said of other names */
   const char *any;                   /* the -march value that every CPU of the kind runs */
+  const char *level;                 /* what --about calls code for those */
   const char *flag;                  /* further argument of the compiler, or NULL */
   const char *assembler, *linker;    /* that compilers for it call */
   const char *compiler;              /* NULL: $CC, else cc */

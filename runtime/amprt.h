@@ -120,6 +120,12 @@ extern const AmprtThreads amprt_threads; /* the runtime's own */
  * asks the kernel; 0: this CPU or kernel has none. */
 int amprt_amx(void);
 
+/* 1: a program for CPUs that multiply bf16 in pairs (AVX512_BF16) is faster than one that computes
+ * in f32; 0: this CPU is one of Intel's from Sapphire Rapids on, whose vectors make half as many
+ * products of bf16 in a second as of f32, and this process may not use AMX. (180 against 370
+ * GFLOP/s on two processors of model 207, 2026-11-25, tests/bench/machine_peak.c.) */
+int amprt_bf16_pairs_pay(void);
+
 typedef struct AmprtKernel {
   void (*run)(const AmprtRun *run, const void *args);
   const void *args;  /* constant data of this call */

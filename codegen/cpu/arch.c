@@ -34,16 +34,17 @@ static const CpuModel x86_64_cpus[] = {{"x86-64-v3"},
                                        {NULL}};
 
 static const CpuFeature x86_64_features[] = {
-    {"defined __AVX2__", "__builtin_cpu_supports(\"avx2\")", "AVX2"},
+    {"defined __AVX2__", "__builtin_cpu_supports(\"avx2\")", "AVX2", "AVX2"},
     {"defined __FMA__", "__builtin_cpu_supports(\"fma\")", "FMA"},
     {"defined __BMI2__", "__builtin_cpu_supports(\"bmi2\")", "BMI2"},
-    {"defined __AVX512F__", "__builtin_cpu_supports(\"avx512f\")", "AVX-512F"},
+    {"defined __AVX512F__", "__builtin_cpu_supports(\"avx512f\")", "AVX-512F", "AVX-512"},
     {"defined __AVX512BW__", "__builtin_cpu_supports(\"avx512bw\")", "AVX-512BW"},
     {"defined __AVX512DQ__", "__builtin_cpu_supports(\"avx512dq\")", "AVX-512DQ"},
     {"defined __AVX512VL__", "__builtin_cpu_supports(\"avx512vl\")", "AVX-512VL"},
     {"defined __AVX512CD__", "__builtin_cpu_supports(\"avx512cd\")", "AVX-512CD"},
     {"defined __AVX512VNNI__", "__builtin_cpu_supports(\"avx512vnni\")", "AVX-512VNNI"},
-    {"defined __AVX512BF16__", "__builtin_cpu_supports(\"avx512bf16\")", "AVX-512BF16"},
+    {"defined __AVX512BF16__", "__builtin_cpu_supports(\"avx512bf16\")", "AVX-512BF16",
+     "AVX-512 with bf16", "amprt_bf16_pairs_pay()"},
     {NULL}};
 
 const CpuArch cpu_x86_64 = {
@@ -56,6 +57,7 @@ const CpuArch cpu_x86_64 = {
     .cpus_hint = "there are native, x86-64-v3, x86-64-v4, and gcc's -march names from haswell and "
                  "znver1 on",
     .any = "x86-64",
+    .level = "x86-64",
     /* Without it, compilers use half of the vectors of AVX-512. */
     .flag = "-mprefer-vector-width=512",
     .assembler = "as",
@@ -77,7 +79,8 @@ static const CpuModel aarch64_cpus[] = {
 
 static const CpuFeature aarch64_features[] = {
     {"defined __ARM_FEATURE_SVE", "getauxval(AT_HWCAP) & HWCAP_SVE", "SVE"},
-    {"__ARM_FEATURE_SVE_BITS == 256", "has_sve_bits(256)", "SVE vectors of 256 bits"},
+    {"__ARM_FEATURE_SVE_BITS == 256", "has_sve_bits(256)", "SVE vectors of 256 bits",
+     "SVE of 256 bits"},
     {NULL}};
 
 const CpuArch cpu_aarch64 = {
@@ -90,6 +93,7 @@ const CpuArch cpu_aarch64 = {
     .cpus_hint = "there are armv8-a, which all run, cortex-a72, cortex-a78ae, neoverse-n1, "
                  "neoverse-n2, neoverse-v1 and neoverse-v2",
     .any = "armv8-a",
+    .level = "NEON",
     .assembler = "aarch64-linux-gnu-as",
     .linker = "aarch64-linux-gnu-ld",
     .compiler = "aarch64-linux-gnu-gcc",

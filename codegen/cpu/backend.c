@@ -99,22 +99,34 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
 
 static void emit_fits(const ProgramCode *program, FILE *out) {
   Arena *arena = program->arena;
-  Text tests = {arena}, graphs = {arena}, all = {arena};
+  Text tests = {arena}, pays = {arena}, levels = {arena}, graphs = {arena}, all = {arena};
   const CpuArch *arch = program->backend->arch;
-  for (int i = 0; arch->features[i].condition; i++)
+  for (int i = 0; arch->features[i].condition; i++) {
+    const CpuFeature *f = &arch->features[i];
     text_fill(&tests,
               "if (what & 1u << $BIT && !($TEST))\n"
               "  return \"$NAME\";\n",
-              holes({"BIT", .number = i}, {"TEST", arch->features[i].test},
-                    {"NAME", arch->features[i].name}));
+              holes({"BIT", .number = i}, {"TEST", f->test}, {"NAME", f->name}));
+    if (f->pays)
+      text_fill(&pays,
+                "if (what & 1u << $BIT && !($PAYS))\n"
+                "  return 0;\n",
+                holes({"BIT", .number = i}, {"PAYS", f->pays}));
+    if (f->level)
+      text_fill(&levels,
+                "if (bound->needs & 1u << $BIT)\n"
+                "  level = \"$LEVEL\";\n",
+                holes({"BIT", .number = i}, {"LEVEL", f->level}));
+  }
   for (int i = 0; i < program->module->n_graphs; i++)
     text_fill(&graphs,
               "for (int i = 0; i < n_kernels_$GRAPH; i++)\n"
               "  kernels_$GRAPH[i].run = variant->function[functions_$GRAPH[i]];\n",
               holes({"GRAPH", program->graph[i].ident}));
-  text_fill_lines(
-      &all, cpu_fits,
-      holes({"HERE", arch->is_here}, {"TESTS", text_get(&tests)}, {"GRAPHS", text_get(&graphs)}));
+  text_fill_lines(&all, cpu_fits,
+                  holes({"HERE", arch->is_here}, {"TESTS", text_get(&tests)},
+                        {"PAYS", text_get(&pays)}, {"LEAST", arch->level},
+                        {"LEVELS", text_get(&levels)}, {"GRAPHS", text_get(&graphs)}));
   fputs(text_get(&all), out);
 }
 

@@ -157,8 +157,12 @@ static void emit_hooks(const Emitter *emit, FILE *out) {
       "  free(amp_more_lanes);\n"
       "  amp_more_lanes = NULL;\n"
       "}\n"
+      "AMP_FN const char *amp_level(void);\n"
       "static const char *amp_describe(void) {\n"
-      "  return amp_amx ? \"own kernels, AMX\" : \"own kernels\";\n"
+      "  static char text[64];\n"
+      "  snprintf(text, sizeof text, \"own kernels, %s%s\", amp_level(), amp_amx ? \", AMX\" : "
+      "\"\");\n"
+      "  return text;\n"
       "}\n"
       "\n",
       holes({"EACH", .number = emit->largest_lane}));

@@ -113,7 +113,7 @@ void program_emulate(Program *p, const Machine *machine, const char *source) {
   p->cross_compiler = shell_begin(arena_printf(
       p->arena,
       "%s %s -O2 -march=%s -static '-I%s' '-I%s' -o '%s' '%s' '%s/tests/ops/emulated.c' "
-      "'%s/runtime/base/threads.c' '%s/runtime/base/amx.c' -lm -lpthread",
+      "'%s/runtime/base/threads.c' '%s/runtime/base/bf16.c' -lm -lpthread",
       machine->compiler, flags, machine->march, p->resource, source, program, p->text, source,
       source, source));
 }

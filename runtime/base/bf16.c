@@ -1,5 +1,5 @@
-/* Whether this process may use the matrix registers of AMX for bf16: the CPU must have them, and
- * the kernel must be asked once, as a thread that uses them has 8 KB more to save. */
+/* How this CPU multiplies bf16: by the matrix registers of AMX, which the kernel must be asked for
+ * once, as a thread that uses them has 8 KB more to save; by vectors of pairs; or as f32. */
 #define _GNU_SOURCE /* syscall */
 #include "runtime/amprt.h"
 
@@ -23,7 +23,20 @@ int amprt_amx(void) {
   const unsigned both = 1u << CONFIG_STATE | 1u << DATA_STATE;
   return (states & both) == both && syscall(SYS_arch_prctl, ASK_FOR_STATE, DATA_STATE) == 0;
 }
+
+int amprt_bf16_pairs_pay(void) {
+  enum { AVX512_FP16 = 1 << 23, INTEL_EBX = 0x756e6547 /* "Genu" of GenuineIntel */ };
+  unsigned a, b, c, d, vendor;
+  if (!__get_cpuid(0, &a, &vendor, &c, &d) || vendor != INTEL_EBX ||
+      !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AVX512_FP16))
+    return 1;
+  return amprt_amx();
+}
 #else
+int amprt_bf16_pairs_pay(void) {
+  return 1;
+}
+
 int amprt_amx(void) {
   return 0;
 }

@@ -104,8 +104,8 @@ AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p) {
   for (int64_t i = 0; i < p->images * p->down; i++) {
     const int64_t h = p->row + i % p->down * side + p->high.origin;
     for (int64_t b = 0; b < amp_blocks(p->a->c); b++) {
-      const AmpWinoRows rows =
-          amp_wino_rows(&source, p->products, b, p->image + i / p->down, h, side + 2);
+      AmpWinoRows rows;
+      amp_wino_rows(&rows, &source, p->products, b, p->image + i / p->down, h, side + 2);
       (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
           &rows, p->wide.origin, p->across, p->in + (b * p->tiles + i * p->across) * AMP_BLOCK,
           AMP_BLOCK, p->in_step);

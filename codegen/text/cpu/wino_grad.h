@@ -103,13 +103,14 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
   for (int64_t i = 0; i < t->images * down; i++) {
     const int64_t image = t->image + i / down, h = t->row + i % down * side;
     for (int64_t b = 0; b < amp_blocks(p->x_source.c); b++) {
-      const AmpWinoRows r =
-          amp_wino_rows(&p->x_source, p->copy, b, image, h + p->high.origin, side + 2);
+      AmpWinoRows r;
+      amp_wino_rows(&r, &p->x_source, p->copy, b, image, h + p->high.origin, side + 2);
       (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
           &r, p->wide.origin, across, p->x + i * across * ins + b * AMP_BLOCK, ins, p->x_step);
     }
     for (int64_t b = 0; b < p->blocks; b++) {
-      const AmpWinoRows r = amp_wino_rows(&p->dy_source, p->copy, b, image, h, side);
+      AmpWinoRows r;
+      amp_wino_rows(&r, &p->dy_source, p->copy, b, image, h, side);
       (side == 2 ? amp_wino_dy_2 : amp_wino_dy_4)(
           &r, across, p->dy + (b * p->tiles + i * across) * AMP_BLOCK, AMP_BLOCK, p->dy_step);
     }

@@ -77,7 +77,12 @@ extern const CpuArch cpu_x86_64, cpu_aarch64;
 /* codegen/cpu: CPUs with oneDNN, and with kernels of our own, which are the default. */
 /* --winograd: whether our own kernels compute convolutions by that method: where it is faster,
  * never, or (in tests) wherever they can. */
-typedef enum Winograd { WINOGRAD_AUTO, WINOGRAD_OFF, WINOGRAD_ALWAYS } Winograd;
+typedef enum Winograd {
+  WINOGRAD_AUTO,
+  WINOGRAD_OFF,
+  WINOGRAD_ALWAYS,      /* for tests: wherever it can be, */
+  WINOGRAD_BY_CHANNELS, /* and by groups of channels (text/cpu/wino.h) */
+} Winograd;
 extern const Target target_cpu_onednn, target_cpu_own[], target_cpu_aarch64[]; /* by Winograd */
 /* Such a CPU with the library of this name; NULL: with the default. NULL if there is none. */
 const Backend *backend_cpu(const CpuArch *arch, const char *library, Winograd winograd);

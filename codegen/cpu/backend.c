@@ -217,7 +217,8 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   {                                                                                                \
     CPU(its_arch, target[WINOGRAD_AUTO], amprt_threads, cpu_own_linked, NULL),                     \
         CPU(its_arch, target[WINOGRAD_OFF], amprt_threads, cpu_own_linked, NULL),                  \
-        CPU(its_arch, target[WINOGRAD_ALWAYS], amprt_threads, cpu_own_linked, NULL)                \
+        CPU(its_arch, target[WINOGRAD_ALWAYS], amprt_threads, cpu_own_linked, NULL),               \
+        CPU(its_arch, target[WINOGRAD_BY_CHANNELS], amprt_threads, cpu_own_linked, NULL)           \
   }
 static const Backend x86_64_own[] = OWN(cpu_x86_64, target_cpu_own);
 static const Backend x86_64_onednn =

@@ -38,6 +38,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
             "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
             "  .copy = $COPY, .copy_pairs = $PAIRS, .passing = $PASSING, .winograd = $WINOGRAD,\n"
             "  .over_pairs = $OVER, .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
+            "  .wino_wave = $WAVE,\n"
             "};\n",
             holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
@@ -48,10 +49,11 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
                   {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
                   {"IMAGES", .number = a->images}, {"WINOGRAD", .number = a->winograd},
                   {"OVER", .number = a->over_pairs}, {"WIMAGES", .number = a->wino_images},
-                  {"WROWS", .number = a->wino_rows}, {"PACKED", .number = base + a->packed},
-                  {"LANE", .number = base + a->lane}, {"BYTES", .number = a->lane_bytes},
-                  {"BACKWARD", .number = a->backward}, {"COPY", .number = a->copy},
-                  {"PAIRS", .number = a->copy_pairs}, {"PASSING", .number = a->passing}));
+                  {"WROWS", .number = a->wino_rows}, {"WAVE", .number = a->wino_wave},
+                  {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
+                  {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward},
+                  {"COPY", .number = a->copy}, {"PAIRS", .number = a->copy_pairs},
+                  {"PASSING", .number = a->passing}));
 }
 
 static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, const Operands *at,
@@ -176,4 +178,5 @@ const char *const cpu_own_linked[] = {NULL};
     .error_bound = error_bound, .emit_kernel = emit_kernel, .multiplies_bf16 = true,               \
     .text = cpu_conv_calls, .kernels = cpu_convolutions, .emit_hooks = emit_hooks,                 \
   }
-const CpuLibrary cpu_own[] = {OWN(WINOGRAD_AUTO), OWN(WINOGRAD_OFF), OWN(WINOGRAD_ALWAYS)};
+const CpuLibrary cpu_own[] = {OWN(WINOGRAD_AUTO), OWN(WINOGRAD_OFF), OWN(WINOGRAD_ALWAYS),
+                              OWN(WINOGRAD_BY_CHANNELS)};

@@ -334,7 +334,7 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
   if (!a->winograd || pairs)
     finish_conv(&plan, low);
   if (a->winograd)
-    plan.workspace = wino_finish(a);
+    plan.workspace = wino_finish(a, winograd);
   plan.winograd = a->winograd != 0;
   return plan;
 }

@@ -37,7 +37,8 @@ static const double *error_bound(const Target *target, Arena *arena, const Node 
   {                                                                                                \
     CPU(called, cpu_own[WINOGRAD_AUTO], takes_loop),                                               \
         CPU(called, cpu_own[WINOGRAD_OFF], takes_loop),                                            \
-        CPU(called, cpu_own[WINOGRAD_ALWAYS], takes_loop)                                          \
+        CPU(called, cpu_own[WINOGRAD_ALWAYS], takes_loop),                                         \
+        CPU(called, cpu_own[WINOGRAD_BY_CHANNELS], takes_loop)                                     \
   }
 const Target target_cpu_onednn = CPU("cpu", cpu_onednn, NULL);
 const Target target_cpu_own[] = OWN("cpu"), target_cpu_aarch64[] = OWN("cpu:aarch64");

@@ -18,7 +18,7 @@ void wino_choose_tile(AmpConv *a);
 void wino_cut(AmpConv *a);
 /* The memory; a direct kernel's is there already where a program runs either, as the CPU demands.
  * Returns the bytes of the workspace. */
-int64_t wino_finish(AmpConv *a);
+int64_t wino_finish(AmpConv *a, Winograd winograd);
 /* The same of a filter's gradient. The direct kernel must have been planned already, as it computes
  * the result again where that is not finite. */
 int wino_takes_grad(const AmpConvGrad *a, Winograd winograd);

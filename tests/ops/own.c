@@ -1,8 +1,8 @@
 /* The CPU's own kernels (--cpu-library=own): every row of cases.def with a convolution or a matrix
  * product, at every dtype, against the evaluator; in f32 for every instruction set that this CPU
  * has, in bf16 for those that multiply it and that do not; in f32 directly, and by Winograd's
- * method wherever that can be. All numbers of threads and both widths of vectors must give the same
- * bits. */
+ * method wherever that can be, in both of its orders. All numbers of threads and both widths of
+ * vectors must give the same bits. */
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"
 
@@ -11,11 +11,9 @@
 static const struct {
   DType dtype;
   Winograd winograd;
-} form[] = {{DT_F32, WINOGRAD_OFF},
-            {DT_F32, WINOGRAD_ALWAYS},
-            {DT_F16, WINOGRAD_ALWAYS},
-            {DT_BF16, WINOGRAD_ALWAYS},
-            {DT_BF16, WINOGRAD_OFF}};
+} form[] = {{DT_F32, WINOGRAD_OFF},         {DT_F32, WINOGRAD_ALWAYS},
+            {DT_F32, WINOGRAD_BY_CHANNELS}, {DT_F16, WINOGRAD_BY_CHANNELS},
+            {DT_BF16, WINOGRAD_ALWAYS},     {DT_BF16, WINOGRAD_OFF}};
 #ifdef __SANITIZE_ADDRESS__ /* slow */
 static const int threads[] = {3};
 #else
@@ -58,6 +56,8 @@ static bool level_is_here(int l) {
  * at the widest level, bf16 at the first and where it is multiplied as such. AMX takes the place of
  * Winograd's method, and so do pairs of bf16 where that is off. */
 static bool is_wanted(int l, int f) {
+  if (form[f].winograd == WINOGRAD_BY_CHANNELS && form[f].dtype == DT_F32)
+    return (l == V3 || l == V4) && level_is_here(l);
   if (form[f].dtype == DT_F32)
     return l != BF16 && l != AMX && level_is_here(l);
   if (form[f].dtype == DT_F16)
@@ -70,7 +70,8 @@ static bool is_wanted(int l, int f) {
 /* A short run takes every level and every form, but few pairs of them. */
 static bool is_in_short(int l, int f) {
   if (form[f].dtype == DT_F32)
-    return (form[f].winograd == WINOGRAD_OFF) == (l != V3);
+    return (form[f].winograd == WINOGRAD_OFF) == (l != V3) ||
+           form[f].winograd == WINOGRAD_BY_CHANNELS;
   return form[f].dtype != DT_BF16 || l != V3 || !level_is_here(BF16);
 }
 

@@ -23,7 +23,7 @@ static const struct {
 } form[] = {
     {DT_F32, WINOGRAD_OFF, "f32_neon", NEON},
     {DT_F32, WINOGRAD_ALWAYS, "f32_winograd_neon", NEON},
-    {DT_F32, WINOGRAD_ALWAYS, "f32_winograd_sve", SVE},
+    {DT_F32, WINOGRAD_BY_CHANNELS, "f32_winograd_sve", SVE},
     {DT_F16, WINOGRAD_OFF, "f16_neon", NEON},
     {DT_BF16, WINOGRAD_ALWAYS, "bf16_neon", NEON},
 };

@@ -113,6 +113,9 @@ typedef struct AmpConv {
   int32_t winograd;
   int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
   int64_t wino_images, wino_rows;
+  /* not 0: for one group of channels of the result after the other, of so many images at a time,
+   * whose transformed tiles lie at `packed`; a block is then wino_images whole images */
+  int64_t wino_wave;
 } AmpConv;
 
 /* The tiles that the results of a convolution are cut into. Where a loop follows, each tile is a
@@ -160,10 +163,29 @@ static inline int64_t amp_wino_tiles(const AmpConv *a) {
 }
 enum { AMP_WINO_MORE = 15 };
 
+/* How many channels are read at a time, so that what a register tile reads of the filter for them
+ * stays in the first-level cache. */
+enum { AMP_WINO_CHANNELS = 64 };
+
+/* Floats from product to product: in the transformed tiles of a block, and in what is transformed
+ * of the filter for a group and AMP_WINO_CHANNELS channels. */
+static inline int64_t amp_wino_in_step(const AmpConv *a, int64_t tiles) {
+  return amp_wino_step(tiles * amp_ceil(a->c, AMP_BLOCK) + AMP_WINO_MORE * AMP_BLOCK);
+}
+static inline int64_t amp_wino_part_step(const AmpConv *a) {
+  return amp_wino_step(amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS) * AMP_GROUP);
+}
+
+/* Floats of the transformed tiles of a block. */
+static inline int64_t amp_wino_in_floats(const AmpConv *a) {
+  return amp_wino_all(a->winograd) * amp_wino_in_step(a, amp_wino_tiles(a));
+}
+
 /* The memory of a thread, in bytes from its start: the list of taps, a copy of what a block reads
- * of one image, the transformed tiles, and the products of a group of channels. Where a result is
- * not finite, the copy is made, and the place of the products holds the packed filter of that
- * group. While tiles are transformed, that place holds copies of rows (amp_wino_rows). */
+ * of one image, the transformed tiles or, where those are in memory, a part of the filter, and the
+ * products of a group of channels. Where a result is not finite, the copy is made, and the place of
+ * the products holds the packed filter of that group. While tiles are transformed, that place holds
+ * copies of rows (amp_wino_rows). */
 typedef struct AmpWinoLane {
   int64_t copy, in, products, bytes;
 } AmpWinoLane;
@@ -175,7 +197,8 @@ static inline AmpWinoLane amp_wino_lane(const AmpConv *a) {
   const int64_t products = all * amp_wino_step((tiles + AMP_WINO_MORE) * AMP_GROUP);
   AmpWinoLane l = {.copy = 256};
   l.in = l.copy + (a->wino_rows + 2) * (a->wide.out + 2) * channels * f32;
-  l.products = l.in + all * amp_wino_step(tiles * channels + AMP_WINO_MORE * AMP_BLOCK) * f32;
+  l.products =
+      l.in + all * (a->wino_wave ? amp_wino_part_step(a) : amp_wino_in_step(a, tiles)) * f32;
   l.bytes = l.products + amp_most(products, filter) * f32;
   return l;
 }

@@ -47,6 +47,12 @@ AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *
                       .args = args,
                       .reads = reads,
                       .each = each};
+  if (a->wino_wave && !amp_in_pairs(a)) {
+    amp_wino_waves(run, &loop);
+    if (behind)
+      amp_parallel(run, loop.tiles.all, amp_conv_behind_chunk, &loop);
+    return;
+  }
   const int64_t least = amp_conv_prepare(run, &loop);
   loop.parts = amp_least(amp_pieces(least * threads, loop.tiles.all), loop.groups);
   loop.reuse = a->passing && loop.parts == 1 && threads <= loop.tiles.all;

@@ -2,6 +2,11 @@
  * -> for each group of channels of the result [products of the block and the transformed filter]
  * -> [transform back, store]. The rows of a block and its images follow from shapes alone.
  *
+ * A filter that is large beside the images is not transformed as a whole, as it would come from
+ * memory for each block: where the plan says so, the tiles of some images are transformed first,
+ * by all threads; then for each group of channels and each block a thread transforms the filter of
+ * that group, some channels at a time, which stay in its cache, and multiplies.
+ *
  * An element that is Inf or NaN makes every result of the tiles that read it Inf or NaN, and an
  * overflow inside a transform does so too. So where all results of a block and group are finite,
  * all was finite on the way; where one is not, they are computed again as conv.h does. */
@@ -19,7 +24,8 @@ typedef struct AmpWinoBlock {
   int64_t down, across, tiles;      /* tiles: of a column, of a row, of all images */
   int64_t first, last;              /* groups */
   float *copy, *in, *products;
-  void *out;                      /* as if all results were stored one behind the other */
+  float *filter; /* room for a part of the transformed filter, where there is no whole one */
+  void *out;     /* as if all results were stored one behind the other */
   int64_t in_step, products_step; /* from product to product */
   const char *next;               /* what the next block reads */
   const AmpConvPart *part;        /* the tile of the result that this is a block of */
@@ -75,20 +81,27 @@ AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int6
          group * amp_wino_all(a->winograd) * amp_wino_filter_step(a, AMP_OUTS);
 }
 
-/* Transforms one group and block of the filter: for each of the products and each channel that is
- * read, a vector over the group. Chunks are in the order in which the filter lies in memory. */
+/* Transforms one group and block of the filter: for each of the products, which lie `step` floats
+ * apart, and each channel that is read, a vector over the group. */
+AMP_FN void amp_wino_filter_block(const AmprtRun *run, const AmpConv *a, int64_t group,
+                                  int64_t block, float *to, int64_t step) {
+  const int outs = amp_wino_vectors(amp_in_group(a->k, group)) * AMP_WIDE;
+  const int64_t n = amp_in_block(a->c, block) * outs;
+  float taps[AMP_WINO_TAPS * AMP_BLOCK * AMP_OUTS];
+  amp_wino_pack(a, amp_at(run, &a->filter), taps, group, block, outs);
+  (a->winograd == 2 ? amp_wino_filter_2 : amp_wino_filter_4)(taps, n, n, to, step);
+}
+
+/* Chunks are in the order in which the filter lies in memory. */
 AMP_FN void amp_wino_filter_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpConv *a = (const AmpConv *)args;
   const int64_t blocks = amp_blocks(a->c), groups = amp_pieces(a->k, AMP_OUTS);
   const int64_t group = a->filter_out == 1 ? chunk % groups : chunk / blocks;
   const int64_t block = a->filter_out == 1 ? chunk / groups : chunk % blocks;
   const int outs = amp_wino_vectors(amp_in_group(a->k, group)) * AMP_WIDE;
-  const int64_t n = amp_in_block(a->c, block) * outs;
-  float taps[AMP_WINO_TAPS * AMP_BLOCK * AMP_OUTS];
-  amp_wino_pack(a, amp_at(run, &a->filter), taps, group, block, outs);
-  (a->winograd == 2 ? amp_wino_filter_2 : amp_wino_filter_4)(
-      taps, n, n, amp_wino_filter_at(run, a, group) + block * AMP_BLOCK * outs,
-      amp_wino_filter_step(a, outs));
+  amp_wino_filter_block(run, a, group, block,
+                        amp_wino_filter_at(run, a, group) + block * AMP_BLOCK * outs,
+                        amp_wino_filter_step(a, outs));
 }
 
 AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
@@ -97,11 +110,12 @@ AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
 
 /* ---- a block ---- */
 
-/* Transforms what the block reads: for each product and block of channels all tiles. */
-AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p) {
+/* Transforms what rows first..last-1 of the block's tiles read: for each product and block of
+ * channels all tiles. */
+AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p, int64_t first, int64_t last) {
   const AmpSource source = amp_conv_source(run, p->a);
   const int side = p->a->winograd;
-  for (int64_t i = 0; i < p->images * p->down; i++) {
+  for (int64_t i = first; i < last; i++) {
     const int64_t h = p->row + i % p->down * side + p->high.origin;
     for (int64_t b = 0; b < amp_blocks(p->a->c); b++) {
       AmpWinoRows rows;
@@ -113,23 +127,27 @@ AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p) {
   }
 }
 
-/* Says what the products number i of group g fetch in so many steps. Of a large filter that is what
- * the next products read of it. Else the first half of all products fetches what the loop behind
- * reads of other tensors, or where it reads none, the places of the block's results, and the second
- * half what the next block reads. Each step is one line, as the CPU drops what is asked for in a
- * burst. */
+/* Says what the products number i of group g fetch in so many steps. Where tiles are in memory,
+ * that is what the next products read of them; of a large filter what they read of it. Else the
+ * first half of all products fetches what the loop behind reads of other tensors, or where it reads
+ * none, the places of the block's results, and the second half what the next block reads. Each step
+ * is one line, as the CPU drops what is asked for in a burst. */
 AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, int64_t g,
                                int64_t steps) {
   enum { LARGE = 8 << 20 };
   const AmpConv *a = p->a;
   const int64_t all = amp_wino_all(a->winograd), half = all / 2;
-  const AmpFetch *behind = &p->part->fetch;
   const int64_t parts = (p->last - p->first) * half, part = (g - p->first) * all + i;
   int64_t bytes;
-  if (a->c * a->k * all * (int64_t)sizeof(float) >= LARGE) {
+  if (a->wino_wave) {
+    const int64_t channels = amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS);
+    bytes = p->tiles * channels * (int64_t)sizeof(float);
+    run->next = (const char *)(run->x + p->in_step);
+  } else if (a->c * a->k * all * (int64_t)sizeof(float) >= LARGE) {
     bytes = amp_wino_filter_step(a, AMP_OUTS) * (int64_t)sizeof(float);
     run->next = (const char *)run->w + bytes;
   } else if (part < parts) {
+    const AmpFetch *behind = &p->part->fetch;
     const int64_t row = a->wide.out * a->k * amp_size(a->out.dtype);
     const int64_t first = p->part->image * a->high.out + p->part->row;
     const int64_t before = p->image * a->high.out + p->row - first;
@@ -147,23 +165,25 @@ AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, in
   run->next_step = amp_pieces(bytes, steps);
 }
 
-/* All products of one group of m channels. */
-AMP_FN void amp_wino_multiply(const AmpWinoBlock *p, const float *w, int64_t g, int m) {
-  enum { CHANNELS = 128 }; /* for which the filter stays in the first-level cache */
+/* All products of one group of m channels, over channels first..last-1 that are read: w is the
+ * filter from there on, and goes `w_step` floats from product to product. */
+AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_step, int64_t g,
+                              int m, int64_t first, int64_t last) {
   const AmpConv *a = p->a;
   const int vectors = amp_wino_vectors(m), outs = vectors * AMP_WIDE;
   const int64_t runs = amp_pieces(p->tiles, AMP_WINO_SIDE);
   const int64_t fewer = amp_least(runs, runs * AMP_WINO_SIDE - p->tiles);
   const int64_t thin = amp_pieces(p->tiles, 2 * AMP_WINO_SIDE);
   AmpWinoRun run = {.block = p->tiles * AMP_BLOCK};
-  for (int i = 0; i < amp_wino_all(a->winograd); i++, w += amp_wino_filter_step(a, outs)) {
+  for (int i = 0; i < amp_wino_all(a->winograd); i++, w += w_step) {
     run.w = w;
-    amp_wino_fetch(p, &run, i, g, (vectors == 1 ? thin : runs) * a->c);
-    for (int64_t c = 0; c < a->c; c += CHANNELS) {
+    run.x = p->in + i * p->in_step + first * p->tiles;
+    amp_wino_fetch(p, &run, i, g, (vectors == 1 ? thin : runs) * (last - first));
+    for (int64_t c = first; c < last; c += AMP_WINO_CHANNELS) {
       run.x = p->in + i * p->in_step + c * p->tiles;
-      run.w = w + c * outs;
+      run.w = w + (c - first) * outs;
       run.y = p->products + i * p->products_step;
-      run.channels = amp_least(CHANNELS, a->c - c);
+      run.channels = amp_least(AMP_WINO_CHANNELS, last - c);
       run.goes_on = c > 0;
       if (vectors == 1) {
         amp_wino_thin(&run, thin);
@@ -172,6 +192,24 @@ AMP_FN void amp_wino_multiply(const AmpWinoBlock *p, const float *w, int64_t g, 
         amp_wino_fewer(&run, fewer);
       }
     }
+  }
+}
+
+/* All products of one group of m channels. */
+AMP_FN void amp_wino_multiply(const AmprtRun *run, const AmpWinoBlock *p, int64_t g, int m) {
+  const AmpConv *a = p->a;
+  const int outs = amp_wino_vectors(m) * AMP_WIDE;
+  if (!a->wino_wave) {
+    amp_wino_channels(p, amp_wino_filter_at(run, a, g), amp_wino_filter_step(a, outs), g, m, 0,
+                      a->c);
+    return;
+  }
+  const int64_t step = amp_wino_part_step(a);
+  for (int64_t c = 0; c < a->c; c += AMP_WINO_CHANNELS) {
+    const int64_t last = amp_least(c + AMP_WINO_CHANNELS, a->c);
+    for (int64_t b = c / AMP_BLOCK; b * AMP_BLOCK < last; b++)
+      amp_wino_filter_block(run, a, g, b, p->filter + (b * AMP_BLOCK - c) * outs, step);
+    amp_wino_channels(p, p->filter, step, g, m, c, last);
   }
 }
 
@@ -287,25 +325,29 @@ AMP_FN void amp_wino_groups(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   int wild = 0;
   for (int64_t g = first; g < last; g++) {
     const int m = amp_in_group(a->k, g);
-    amp_wino_multiply(p, amp_wino_filter_at(run, a, g), g, m);
+    amp_wino_multiply(run, p, g, m);
     wild |= (a->winograd == 2 ? amp_wino_out_2 : amp_wino_out_4)(p, g * AMP_OUTS, m);
   }
   for (int64_t g = first; g < last && wild; g++)
     amp_wino_direct(run, p, cuts, g);
 }
 
+AMP_FN void amp_wino_size(AmpWinoBlock *p) {
+  p->down = amp_pieces(p->rows, p->a->winograd);
+  p->tiles = p->images * p->down * p->across;
+  p->in_step = amp_wino_in_step(p->a, p->tiles);
+  p->products_step = amp_wino_step((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
+}
+
 /* Groups first..last-1, of AMP_GROUP channels each, of the results of a block. */
 AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *cuts, int64_t first,
                            int64_t last) {
   const AmpConv *a = p->a;
-  p->down = amp_pieces(p->rows, a->winograd);
-  p->tiles = p->images * p->down * p->across;
-  p->in_step = amp_wino_step(p->tiles * amp_blocks(a->c) * AMP_BLOCK + AMP_WINO_MORE * AMP_BLOCK);
-  p->products_step = amp_wino_step((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
+  amp_wino_size(p);
   const int64_t read = a->wino_rows < a->high.out ? p->row + p->rows + 1 : p->images * a->high.in;
   p->next = (const char *)amp_at(run, &a->in) +
             (p->image * a->high.in + read) * a->wide.in * a->c * amp_size(a->in.dtype);
-  amp_wino_in(run, p);
+  amp_wino_in(run, p, 0, p->images * p->down);
   const int64_t each = AMP_GROUP / AMP_OUTS, groups = amp_pieces(a->k, AMP_OUTS);
   p->first = first * each;
   p->last = amp_least(last * each, groups);
@@ -336,6 +378,69 @@ AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart
       b.rows = amp_least(a->wino_rows, row_end - b.row);
       amp_wino_block(run, &b, &l->cuts, first, last);
     }
+}
+
+/* ---- by groups of channels ---- */
+
+typedef struct AmpWinoWave {
+  const AmpConvLoop *l;
+  int64_t image, images, blocks; /* blocks of the wave's images */
+} AmpWinoWave;
+
+/* One block of a wave. */
+AMP_FN AmpWinoBlock amp_wino_wave_block(const AmprtRun *run, const AmpWinoWave *wave,
+                                        int64_t block) {
+  const AmpConv *a = wave->l->a;
+  const AmpWinoLane at = amp_wino_lane(a);
+  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
+  const int64_t first = block * a->wino_images;
+  AmpWinoBlock b = {.a = a,
+                    .high = amp_axis(&a->high, a->backward, 0),
+                    .wide = amp_axis(&a->wide, a->backward, 0),
+                    .image = wave->image + first,
+                    .images = amp_least(a->wino_images, wave->images - first),
+                    .rows = a->high.out,
+                    .across = amp_pieces(a->wide.out, a->winograd),
+                    .copy = (float *)(void *)(lane + at.copy),
+                    .in = (float *)(void *)(run->arena + a->packed) + block * amp_wino_in_floats(a),
+                    .filter = (float *)(void *)(lane + at.in),
+                    .products = (float *)(void *)(lane + at.products),
+                    .out = amp_at(run, &a->out)};
+  amp_wino_size(&b);
+  return b;
+}
+
+/* Transforms what one row of tiles reads. */
+AMP_FN void amp_wino_in_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpWinoWave *wave = (const AmpWinoWave *)args;
+  const AmpConv *a = wave->l->a;
+  const int64_t each = a->wino_images * amp_pieces(a->high.out, a->winograd);
+  const AmpWinoBlock b = amp_wino_wave_block(run, wave, chunk / each);
+  amp_wino_in(run, &b, chunk % each, chunk % each + 1);
+}
+
+/* Computes one group of the results of one block. */
+AMP_FN void amp_wino_group_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpWinoWave *wave = (const AmpWinoWave *)args;
+  const AmpConv *a = wave->l->a;
+  const int64_t each = AMP_GROUP / AMP_OUTS, group = chunk / wave->blocks * each;
+  AmpWinoBlock b = amp_wino_wave_block(run, wave, chunk % wave->blocks);
+  b.first = group;
+  b.last = amp_least(group + each, amp_pieces(a->k, AMP_OUTS));
+  amp_wino_groups(run, &b, &wave->l->cuts, b.first, b.last);
+}
+
+/* All results. */
+AMP_FN void amp_wino_waves(const AmprtRun *run, const AmpConvLoop *l) {
+  const AmpConv *a = l->a;
+  const int64_t down = amp_pieces(a->high.out, a->winograd);
+  AmpWinoWave wave = {.l = l};
+  for (; wave.image < a->n; wave.image += wave.images) {
+    wave.images = amp_least(a->wino_wave, a->n - wave.image);
+    wave.blocks = amp_pieces(wave.images, a->wino_images);
+    amp_parallel(run, wave.images * down, amp_wino_in_chunk, &wave);
+    amp_parallel(run, amp_pieces(a->k, AMP_GROUP) * wave.blocks, amp_wino_group_chunk, &wave);
+  }
 }
 
 #endif

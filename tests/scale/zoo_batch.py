@@ -4,18 +4,23 @@
 1. `ampcc --batch` makes all programs with an empty cache.
 2. The same once more into another folder, from that cache: the same bytes.
 3. The same in that folder, where all is there already.
-4. 40 of them with a cache of their own, killed (SIGKILL) at 10 random moments and continued: the same bytes.
+4. 40 of them with a cache of their own, killed (SIGKILL) at 10 random moments and continued: the same bytes. With --kill-first it is
+   the whole first batch that is killed so, and all that it was made of goes on from there.
+5. With --anew=N, N of them by a command and an empty cache each: the same bytes.
 
 Prints a table of processor time (user and system, of all processes), wall time, memory (the largest process, and the sum over all
 processes at one time, PSS, sampled once a second) and sizes; status 1 if any file differs or a report names a failure. Some two hours
-of one processor. FOLDER must be empty or not there; it keeps the reports, JUnit and JSON, and the list.
+of one processor. FOLDER must be empty or not there; it keeps the reports, JUnit and JSON, the list and the cache (some 8 GB). Of programs
+it keeps hashes.
 
   --targets=A,B   default cpu,cuda:a100,cuda:h200,cuda:l4
   --dtypes=A,B    default fp32,bf16,fp16
   --share=N       every Nth model only
   --minutes=N     ends the first batch after so long, and goes on with the programs that are made by then
+  --kill-first    kills the first batch with all of its processes, at 10 random moments spread over the run
+  --anew=N        how many to compile anew, each kind of target and type in turn; default 0
   --jobs=N        default 2"""
-import argparse, hashlib, json, os, pathlib, random, shutil, signal, subprocess, sys, threading, time
+import argparse, collections, hashlib, json, os, pathlib, random, shutil, signal, subprocess, sys, threading, time
 import xml.etree.ElementTree as ET
 
 KILLS, FEW = 10, 40
@@ -29,18 +34,31 @@ def arguments():
     parser.add_argument("--dtypes", default="fp32,bf16,fp16")
     parser.add_argument("--share", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--kill-first", action="store_true")
+    parser.add_argument("--anew", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     return parser.parse_args()
+
+
+def stats_of_session(session):
+    """What /proc says of each of its processes, behind the name: by their numbers."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                stat = file.read().rsplit(")", 1)[1].split()
+        except (OSError, ProcessLookupError):
+            continue
+        if int(stat[3]) == session:
+            found[pid] = stat
+    return found
 
 
 def memory_of_session(session):
     """The sum of the proportional set sizes of its processes, in bytes, and how many there are."""
     total, count = 0, 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+    for pid in stats_of_session(session):
         try:
-            with open(f"/proc/{pid}/stat") as file:
-                if int(file.read().rsplit(")", 1)[1].split()[3]) != session:
-                    continue
             with open(f"/proc/{pid}/smaps_rollup") as file:
                 total += sum(int(line.split()[1]) << 10 for line in file if line.startswith("Pss:"))
                 count += 1
@@ -49,10 +67,30 @@ def memory_of_session(session):
     return total, count
 
 
-class Batch:
-    """A run of ampcc --batch to its end, or to a signal after some seconds."""
+def seconds_of_session(session):
+    """The processor time of its processes and of those that they have waited for, user and system."""
+    stats = stats_of_session(session).values()
+    return [sum(int(stat[i]) + int(stat[i + 2]) for stat in stats) / os.sysconf("SC_CLK_TCK") for i in (11, 12)]
 
-    def __init__(self, options, lines, out, cache, *more, seconds=float("inf"), number=signal.SIGTERM):
+
+def kill_session(leader):
+    """Kills all of its processes, which are in several groups, and none of which learns of the death of another before its own."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        stats = stats_of_session(leader)
+        while any(stat[0] not in ("T" if number == signal.SIGSTOP else "") + "Z" for stat in stats.values()):
+            for pid in stats:
+                try:
+                    os.kill(int(pid), number)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.01)
+            stats = stats_of_session(leader)
+
+
+class Batch:
+    """A run of ampcc --batch to its end, to a signal after some seconds, or to the death of all of its processes when `doom` says so."""
+
+    def __init__(self, options, lines, out, cache, *more, seconds=float("inf"), number=signal.SIGTERM, doom=None):
         pathlib.Path("list.txt").write_text("".join(line + "\n" for line in lines))
         command = [os.path.join(options.build, "frontend/ampcc"), "--batch=list.txt", f"--out-dir={out}", f"-j{options.jobs}",
                    f"--cache-dir={cache}", "--cache-size=40GB", *more]
@@ -64,12 +102,27 @@ class Batch:
         sampler.start()
         timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), child.send_signal, [number])
         timer.start()
+        killed = [0, 0]
+        while doom and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+            if doom(time.time() - began):
+                killed = seconds_of_session(child.pid)
+                kill_session(child.pid)
+                break
+            time.sleep(0.1)
         _, status, usage = os.wait4(child.pid, 0)
         timer.cancel()
         self.done.set()
         sampler.join()
         self.status = child.returncode = os.waitstatus_to_exitcode(status)
-        self.wall, self.user, self.system, self.peak = time.time() - began, usage.ru_utime, usage.ru_stime, usage.ru_maxrss << 10
+        self.wall, self.peak = time.time() - began, usage.ru_maxrss << 10
+        self.user, self.system = map(max, (usage.ru_utime, usage.ru_stime), killed)
+
+    def add(self, before):
+        """Counts a run that this one went on from."""
+        for figure in ("wall", "user", "system"):
+            setattr(self, figure, getattr(self, figure) + getattr(before, figure))
+        for figure in ("peak", "peak_sum", "peak_count"):
+            setattr(self, figure, max(getattr(self, figure), getattr(before, figure)))
 
     def sample(self, session):
         while not self.done.wait(1):
@@ -84,6 +137,64 @@ class Batch:
 def programs(folder):
     """The hash of each: all of them are too large for memory."""
     return {path.name: hashlib.sha256(path.read_bytes()).digest() for path in pathlib.Path(folder).iterdir() if path.is_file()}
+
+
+def first_batch(options, lines):
+    """The first batch, which ends by itself or after --minutes, killed on the way or not; the number of kills; what was there at a kill."""
+    rng, there, limit = random.Random(time.time()), {}, options.minutes * 60
+    moments = sorted(rng.random() for _ in range(KILLS)) if options.kill_first else []
+    left, run, kills, delay = moments[:], None, 0, 0
+
+    def doom(seconds):
+        nonlocal delay
+        past = seconds + (run.wall if run else 0)
+        names = os.listdir("first") if os.path.isdir("first") else ()
+        made = sum(not name.startswith(".") for name in names)
+        if max(made / len(lines), past / limit) < left[0]:
+            return False
+        delay = delay or seconds + rng.uniform(0.01, 5)
+        return seconds >= delay
+
+    while True:
+        spent = run.wall if run else 0
+        piece = Batch(options, lines, "first", "cache", "--report=first.json", seconds=max(limit - spent, 0.1), doom=doom if left else None)
+        if run:
+            piece.add(run)
+        run, delay = piece, 0
+        if run.status != -signal.SIGKILL:
+            return run, kills, moments, there
+        kills += 1
+        left.pop(0)
+        now = programs("first") if os.path.isdir("first") else {}
+        for name in now.keys() & there.keys():
+            if now[name] != there[name]:
+                sys.exit(f"{name} has changed after kill {kills}")
+        there = now
+        print(f"killed after {run.wall:.0f} s with {len(now)} programs", file=sys.stderr, flush=True)
+
+
+def made_anew(options, lines, wanted):
+    """How many programs of a sample, in which every kind has its turn, have other bytes when a command alone makes them."""
+    kinds, rng, other = collections.defaultdict(list), random.Random(3), []
+    for line in lines:
+        kinds[tuple(line.split()[3:])].append(line)
+    for each in kinds.values():
+        rng.shuffle(each)
+    turns = [each[turn] for turn in range(options.anew) for each in kinds.values() if turn < len(each)][: options.anew]
+    began = time.time()
+    os.mkdir("anew")
+    for line in turns:
+        model, _, name, *flags = line.split()
+        command = [os.path.join(options.build, "frontend/ampcc"), model, "-o", f"anew/{name}", *flags, "--cache-dir=anew/cache", "-q"]
+        made = subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+        if not made or hashlib.sha256(pathlib.Path("anew", name).read_bytes()).digest() != wanted[name]:
+            other.append(name)
+        shutil.rmtree("anew")
+        os.mkdir("anew")
+    os.rmdir("anew")
+    print(f"{len(turns)} programs of {len(kinds)} kinds made anew, each by a command and an empty cache: {len(turns) - len(other)} the same bytes; "
+          f"other: {', '.join(other) or 'none'} ({time.time() - began:.0f} s)", flush=True)
+    return not other
 
 
 def kill_and_continue(options, lines, wanted):
@@ -135,7 +246,7 @@ def main():
 
     print(f"zoo_batch.py, {time.strftime('%F')}, {os.cpu_count()} processors, -j{options.jobs}: {len(models)} models x {options.dtypes} x "
           f"{options.targets}: {len(lines)} programs", flush=True)
-    first = Batch(options, lines, "first", "cache", "--report=first.json", seconds=options.minutes * 60)
+    first, kills, moments, there = first_batch(options, lines)
     if first.status == -signal.SIGTERM:
         lines = [line for line in lines if os.path.exists("first/" + line.split()[2])]
         print(f"ended after {first.wall / 60:.0f} minutes, with {len(lines)} programs", flush=True)
@@ -148,19 +259,29 @@ def main():
     print(f"first / from cache: {first.wall / second.wall:.1f} in wall time, "
           f"{(first.user + first.system) / (second.user + second.system):.1f} in processor time", flush=True)
     wanted, again = programs("first"), programs("second")
+    shutil.rmtree("first")
     report = json.load(open("first.json"))
     cases = ET.parse("second.xml").getroot().findall(".//testcase")
     bad = [program["name"] for program in report["programs"] if program["result"] == "failed"]
     right = wanted == again and len(wanted) == len(lines) == len(cases) and not bad
     print(f"{len(wanted)} programs, {sum(program.get('program_bytes', 0) for program in report['programs']) / 1e6:.0f} MB; the same bytes from the cache: "
           f"{'yes' if wanted == again else 'NO'}; {len(cases)} cases in the JUnit file; failed: {', '.join(bad) or 'none'}", flush=True)
-    few = random.Random(2).sample(lines, min(FEW, len(lines)))
-    kills, same, count = kill_and_continue(options, few, wanted)
-    print(f"{count} programs killed {kills} times at random moments and continued: {'the same files' if same else 'OTHER FILES'}")
+    shutil.rmtree("second")
+    same = True
+    if options.kill_first:
+        shares = ", ".join(f"{moment:.2f}" for moment in moments)
+        same = all(wanted[name] == digest for name, digest in there.items())
+        print(f"the first batch was killed {kills} times, near {shares} of its way, and continued: {'the same files' if same else 'OTHER FILES'}", flush=True)
+    else:
+        few = random.Random(2).sample(lines, min(FEW, len(lines)))
+        kills, same, count = kill_and_continue(options, few, wanted)
+        print(f"{count} programs killed {kills} times at random moments and continued: {'the same files' if same else 'OTHER FILES'}")
+        for folder in ("few", "few.cache"):
+            shutil.rmtree(folder)
+    if options.anew:
+        same = made_anew(options, lines, wanted) and same
     sizes(report)
-    for folder in ("second", "few", "few.cache"):
-        shutil.rmtree(folder)
-    return 0 if right and same else 1
+    return 0 if right and same and kills == KILLS else 1
 
 
 sys.exit(main())

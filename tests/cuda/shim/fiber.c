@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -22,6 +23,27 @@ static size_t main_stack_size;
 /* Saves the registers that a function call must preserve and the stack pointer, and loads those of
  * `to`. ucontext would do the same, but with two system calls each time. */
 __attribute__((visibility("hidden"))) void shim_switch(void **from, void *to);
+#ifdef __aarch64__
+enum { SAVED = 20, RETURNS_TO = 1 }; /* words that it saves, and which of them is the address */
+__asm__(".text\n"
+        ".hidden shim_switch\n"
+        ".globl shim_switch\n"
+        ".type shim_switch, @function\n"
+        "shim_switch:\n"
+        "  stp x29, x30, [sp, #-160]!\n"
+        "  stp x19, x20, [sp, #16]\n  stp x21, x22, [sp, #32]\n  stp x23, x24, [sp, #48]\n"
+        "  stp x25, x26, [sp, #64]\n  stp x27, x28, [sp, #80]\n  stp d8, d9, [sp, #96]\n"
+        "  stp d10, d11, [sp, #112]\n  stp d12, d13, [sp, #128]\n  stp d14, d15, [sp, #144]\n"
+        "  mov x9, sp\n  str x9, [x0]\n"
+        "  mov sp, x1\n"
+        "  ldp x19, x20, [sp, #16]\n  ldp x21, x22, [sp, #32]\n  ldp x23, x24, [sp, #48]\n"
+        "  ldp x25, x26, [sp, #64]\n  ldp x27, x28, [sp, #80]\n  ldp d8, d9, [sp, #96]\n"
+        "  ldp d10, d11, [sp, #112]\n  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
+        "  ldp x29, x30, [sp], #160\n"
+        "  ret\n"
+        ".size shim_switch, .-shim_switch\n");
+#else
+enum { SAVED = 7, RETURNS_TO = 6 };
 __asm__(".text\n"
         ".hidden shim_switch\n"
         ".globl shim_switch\n"
@@ -33,6 +55,7 @@ __asm__(".text\n"
         "  pop %r15\n  pop %r14\n  pop %r13\n  pop %r12\n  pop %rbx\n  pop %rbp\n"
         "  ret\n"
         ".size shim_switch, .-shim_switch\n");
+#endif
 
 /* The first code on a new stack, to which shim_switch "returns". */
 static void fiber_start(void) {
@@ -67,12 +90,11 @@ static void start(Fiber *fiber) {
       abort();
     }
   }
-  /* six registers, the return address, and a word that aligns the stack as after a call */
-  uintptr_t *top = (uintptr_t *)(void *)(fiber->stack + FIBER_STACK) - 2;
-  *top = (uintptr_t)fiber_start;
-  for (int i = 1; i <= 6; i++)
-    top[-i] = 0;
-  fiber->sp = top - 6;
+  /* On x86-64 a word more aligns the stack as after a call. */
+  uintptr_t *sp = (uintptr_t *)(void *)(fiber->stack + FIBER_STACK) - SAVED - SAVED % 2;
+  memset(sp, 0, SAVED * sizeof *sp);
+  sp[RETURNS_TO] = (uintptr_t)fiber_start;
+  fiber->sp = sp;
   fiber->is_started = true;
 }
 

@@ -107,6 +107,7 @@ typedef struct ProgramPart {
  * usual one). With `ptx` the part also serves newer GPUs. NULL with one line in *error where there
  * is no CUDA. codegen/cuda/backend.c or, without CUDA, missing.c */
 typedef struct CudaOptions {
+  const CpuArch *arch;           /* the CPU beside the GPU */
   const char *cuda_path, *cache; /* folders; the latter may be NULL */
   bool ptx;
   const struct Tuning *tuning; /* codegen/cuda/toolkit/tuning.h: --tuning-db; NULL: none */

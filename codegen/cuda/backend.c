@@ -206,8 +206,12 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   return 1;
 }
 
-static const char *cudart_in(Arena *arena, const char *folder) {
+/* cudart for this machine's CPU, in the toolkit; for another kind it lies with the runtime's
+ * libraries. NULL if there is none. */
+static const char *cudart_for(Arena *arena, const CpuArch *arch, const char *folder) {
   static const char *const place[] = {"lib64", "lib", "nvidia/cu13/lib"};
+  if (arch->folder)
+    return "libcudart_static.a";
   for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
     const char *path = arena_printf(arena, "%s/%s/libcudart_static.a", folder, place[i]);
     if (access(path, R_OK) == 0)
@@ -242,7 +246,7 @@ const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOption
   *error = cuda->toolkit ? NULL : arena_strdup(arena, text, strlen(text));
   if (!cuda->toolkit)
     return NULL;
-  const char *cudart = cudart_in(arena, cuda->toolkit->folder);
+  const char *cudart = cudart_for(arena, options->arch, cuda->toolkit->folder);
   *error = cudart ? NULL
                   : arena_printf(arena,
                                  "no libcudart_static.a in %s; --cuda-path names another "
@@ -254,24 +258,26 @@ const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOption
   const char **libraries = arena_alloc(arena, sizeof library);
   memcpy(libraries, library, sizeof library);
   cuda_target_init(cuda, arena_printf(arena, "cuda:sm_%d", device->capability));
-  cuda->backend = (Backend){.target = &cuda->target,
-                            .arch = &cpu_x86_64,
-                            .ident = arena_printf(arena, "cuda_sm_%d", device->capability),
-                            .whole = "#define AMPCC_TABLES\n",
-                            .emit_graph = cuda_emit_graph,
-                            .emit_head = cuda_emit_head,
-                            .emit_functions = cuda_emit_functions,
-                            .emit_hooks = cuda_emit_hooks,
-                            .fields = cuda_fields,
-                            .emit_fits = cuda_emit_fits,
-                            .units = units,
-                            .libraries = libraries,
-                            .files = toolkit_files(cuda->toolkit),
-                            .not_static = "NVIDIA's driver is a shared library: give --target=cpu",
-                            .compile_kernels = compile_kernels,
-                            .check_kernels = check_kernels,
-                            .write_kernels = write_kernels,
-                            .manifest = manifest,
-                            .report = report};
+  cuda->backend = (Backend){
+      .target = &cuda->target,
+      .arch = options->arch,
+      .ident = arena_printf(arena, "cuda_sm_%d", device->capability),
+      .whole = "#define AMPCC_TABLES\n",
+      .emit_graph = cuda_emit_graph,
+      .emit_head = cuda_emit_head,
+      .emit_functions = cuda_emit_functions,
+      .emit_hooks = cuda_emit_hooks,
+      .fields = cuda_fields,
+      .emit_fits = cuda_emit_fits,
+      .units = units,
+      .libraries = libraries,
+      .files = toolkit_files(cuda->toolkit),
+      .not_static = arena_printf(arena, "NVIDIA's driver is a shared library: give --target=%s",
+                                 options->arch->target),
+      .compile_kernels = compile_kernels,
+      .check_kernels = check_kernels,
+      .write_kernels = write_kernels,
+      .manifest = manifest,
+      .report = report};
   return &cuda->backend;
 }

@@ -396,6 +396,9 @@ static bool build(Build *b, const ProgramPart *part) {
     PartBuild *p = &b->part[i];
     p->part = &part[i];
     CHECK(part[i].backend->arch == b->arch, "parts for different CPUs");
+    if (!resource_has(b->arena, b->libraries, part[i].backend))
+      return false;
+    resource_note(b->arena, b->resource, part[i].backend);
     p->n_units =
         part[i].backend->units(part[i].backend, b->arena, part[i].module, b->options, p->unit);
     if (!p->n_units)

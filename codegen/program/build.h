@@ -25,6 +25,11 @@ const char *resource_folder(Arena *arena, const char *wanted);
 /* The folder of the libraries for a CPU: `folder` within the resource folder, or that one itself if
  * `folder` is NULL. NULL after one line on stderr. */
 const char *resource_libraries(Arena *arena, const char *resource, const char *folder);
+struct Backend;
+/* Are those that a part is linked with in such a folder? Else one line on stderr. */
+bool resource_has(Arena *arena, const char *folder, const struct Backend *backend);
+/* Notes them, and libamprt, for the depfile. */
+void resource_note(Arena *arena, const char *resource, const struct Backend *backend);
 
 /* spawn.c: $TMPDIR/PREFIX-XXXXXX, or in /tmp, where mkdtemp puts letters in the place of each X. */
 char *scratch_pattern(Arena *arena, const char *prefix);

@@ -1,3 +1,4 @@
+#include "codegen/backend.h"
 #include "codegen/program/build.h"
 #include "ir/base/reads.h"
 #include "ir/base/text.h"
@@ -55,6 +56,37 @@ const char *resource_find(Arena *arena, const char *wanted) {
              "--resource-dir\n",
              own_folder(arena));
   return folder;
+}
+
+/* Where the linker finds one of Backend.libraries; NULL if that is another argument. */
+static const char *library_path(Arena *arena, const char *folder, const char *library) {
+  if (strchr(library, '/'))
+    return library;
+  return text_ends_in(library, ".a") ? arena_printf(arena, "%s/%s", folder, library) : NULL;
+}
+
+bool resource_has(Arena *arena, const char *folder, const Backend *backend) {
+  for (const char *const *library = backend->libraries; *library; library++) {
+    const char *path = library_path(arena, folder, *library);
+    if (path && access(path, R_OK) != 0) {
+      text_say("ampcc: %s: there is no %s: this ampcc was built without what programs for %s "
+               "beside %s are linked with (README.md, Dependencies)\n",
+               folder, *library, backend->target->name, backend->arch->target);
+      return false;
+    }
+  }
+  return true;
+}
+
+void resource_note(Arena *arena, const char *resource, const Backend *backend) {
+  const char *apart = backend->arch->folder;
+  const char *folder = apart ? arena_printf(arena, "%s/%s", resource, apart) : resource;
+  reads_add(arena_printf(arena, "%s/libamprt.a", folder));
+  for (const char *const *library = backend->libraries; *library; library++) {
+    const char *path = library_path(arena, folder, *library);
+    if (path)
+      reads_add(path);
+  }
 }
 
 const char *resource_libraries(Arena *arena, const char *resource, const char *folder) {

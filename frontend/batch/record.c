@@ -131,7 +131,7 @@ const char *record_key(Batch *batch, const BatchProgram *program) {
              *build = folder ? own_build(batch, folder) : NULL;
   /* What this machine's processor is would be part of such a program. */
   bool native = cpu && !strcmp(cpu, "native");
-  const CpuArch *arch = targets_cpu(batch_text(batch, program, OPT_target));
+  const CpuArch *arch = targets_cpu(arena, batch_text(batch, program, OPT_target));
   Sha256 sha = sha256_begin();
   if (!build || native || !key_file(arena, &sha, program->model))
     return NULL;

@@ -52,7 +52,8 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
   for (int i = 0; i < options->targets.n; i++) {
     const char *error = NULL;
     const Device *device = options->targets.device[i];
-    CudaOptions cuda = {.cuda_path = options->text[OPT_cuda_path],
+    CudaOptions cuda = {.arch = options->targets.arch,
+                        .cuda_path = options->text[OPT_cuda_path],
                         .cache = options->cache,
                         .ptx = i == 0, /* the newest target also serves all GPUs that are newer */
                         .tuning = tuning,

@@ -27,7 +27,7 @@ static void add(TargetList *list, const Device *device) {
   list->n++;
 }
 
-/* The CPUs that --target can name, the one beside GPUs first. */
+/* The CPUs that --target can name, the one beside most GPUs first. */
 static const CpuArch *const cpus[] = {&cpu_x86_64, &cpu_aarch64};
 enum { N_CPUS = sizeof cpus / sizeof *cpus };
 
@@ -47,7 +47,8 @@ static bool unknown(Arena *arena, const char *name) {
   return false;
 }
 
-static bool add_named(Arena *arena, const char *name, TargetList *list) {
+/* `beside` becomes the first GPU that is only found beside AArch64 CPUs. */
+static bool add_named(Arena *arena, const char *name, TargetList *list, const Device **beside) {
   const char *why = NULL;
   for (int i = 0; i < N_CPUS; i++)
     if (!strcmp(name, cpus[i]->target)) {
@@ -68,6 +69,8 @@ static bool add_named(Arena *arena, const char *name, TargetList *list) {
   if (strncmp(name, prefix, PREFIX) != 0)
     return unknown(arena, name);
   const Device *device = device_find(arena, name + PREFIX, &why);
+  if (device && device->is_arm && !*beside)
+    *beside = device;
   if (device)
     add(list, device);
   else
@@ -76,27 +79,36 @@ static bool add_named(Arena *arena, const char *name, TargetList *list) {
 }
 
 bool targets_parse(Arena *arena, const char *text, TargetList *out) {
+  const Device *beside = NULL;
   *out = (TargetList){0};
   for (const char *name; (name = list_word(arena, &text, ',')) != NULL;)
-    if (!add_named(arena, name, out))
+    if (!add_named(arena, name, out, &beside))
       return false;
   if (!out->n)
     fputs("ampcc: --target names nothing to build for\n", stderr);
   if (!out->arch)
-    out->arch = cpus[0];
-  if (out->n && out->device[0] && out->arch != cpus[0]) {
-    text_say("ampcc: --target: GPUs are programmed from x86-64 CPUs only, not from %s\n",
-             out->arch->target);
+    out->arch = beside ? &cpu_aarch64 : cpus[0];
+  if (beside && out->arch != &cpu_aarch64) {
+    text_say(
+        "ampcc: --target: %s%s is only found beside AArch64 CPUs: give %s in the place of %s\n",
+        prefix, beside->name, cpu_aarch64.target, out->arch->target);
     return false;
   }
   return out->n > 0;
 }
 
-const CpuArch *targets_cpu(const char *text) {
-  for (int i = 0; i < N_CPUS; i++)
-    if (list_has(text, cpus[i]->target))
-      return cpus[i];
-  return cpus[0];
+const CpuArch *targets_cpu(Arena *arena, const char *text) {
+  const CpuArch *arch = cpus[0];
+  for (const char *name, *why; (name = list_word(arena, &text, ',')) != NULL;) {
+    const Device *device =
+        strncmp(name, prefix, PREFIX) == 0 ? device_find(arena, name + PREFIX, &why) : NULL;
+    for (int i = 0; i < N_CPUS; i++)
+      if (!strcmp(name, cpus[i]->target))
+        return cpus[i];
+    if (device && device->is_arm)
+      arch = &cpu_aarch64;
+  }
+  return arch;
 }
 
 void targets_list(FILE *out) {
@@ -104,8 +116,9 @@ void targets_list(FILE *out) {
     fprintf(out, "%-14s %s\n", cpus[i]->target, cpus[i]->summary);
   for (int i = 0; device_at(i); i++) {
     const Device *device = device_at(i);
-    fprintf(out, "%s%-9s %ssm_%-4d %s%s\n", prefix, device->name, prefix, device->capability,
-            device->product, device->is_default ? " *" : "");
+    fprintf(out, "%s%-9s %ssm_%-4d %s%s%s%s\n", prefix, device->name, prefix, device->capability,
+            device->product, device->is_default ? " *" : "", device->is_arm ? ", beside " : "",
+            device->is_arm ? cpu_aarch64.target : "");
   }
   fputs("cuda           those with *\n", out);
 }

@@ -17,11 +17,11 @@ typedef struct TargetList {
 } TargetList;
 
 /* Reads a list such as "cpu,cuda:h200,cuda:sm_80,cuda". GPUs of one capability are one target, for
- * which the first one named stands. A program is for one kind of CPU. False after one line on
- * stderr. */
+ * which the first one named stands. A program is for one kind of CPU: the one named, else AArch64
+ * if one of the GPUs is only found beside it, else x86-64. False after one line on stderr. */
 bool targets_parse(Arena *arena, const char *text, TargetList *out);
 /* The CPU that such a list names, or that beside the GPUs that it names; NULL is an empty list. */
-const CpuArch *targets_cpu(const char *text);
+const CpuArch *targets_cpu(Arena *arena, const char *text);
 /* Prints what --list-targets shows. */
 void targets_list(FILE *out);
 

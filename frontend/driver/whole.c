@@ -132,8 +132,8 @@ static bool find_key(Arena *arena, const Options *options, const PartList *parts
   const char *slash = strrchr(options->model, '/');
   if (!cc || !resource)
     return false;
-  if (options->targets.arch->folder)
-    reads_add(arena_printf(arena, "%s/%s/libamprt.a", resource, options->targets.arch->folder));
+  for (int i = 0; i < parts->n; i++)
+    resource_note(arena, resource, parts->part[i].backend);
   whole->key = cache_key_begin("file list");
   key_options(&whole->key, options);
   for (int i = 0; i < parts->n; i++)

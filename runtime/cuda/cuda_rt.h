@@ -88,8 +88,8 @@ typedef struct CudaImage { /* the generated kernels, for one architecture */
 
 typedef struct CudaPart {
   const char *name;       /* "cuda:sm_90" */
-  int32_t capability;     /* 90. A device with the same major and a higher minor number fits too;
-                             plans are then made anew, as for another version of cuDNN */
+  int32_t capability;     /* 90. A device with the same major and a higher minor number fits too
+                             (but for 87); plans are then made anew, as for another cuDNN */
   int32_t newest;         /* the last capability with engines for all plans; 0: there is no last */
   const CudaImage *image; /* machine code for `capability`, and perhaps PTX for newer ones */
   int32_t n_images;

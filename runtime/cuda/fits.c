@@ -34,6 +34,10 @@ static int refuse_device(char *why, size_t size) {
   return 0;
 }
 
+/* The GPU of a Jetson Orin, which runs no machine code of other capabilities, and whose own runs
+ * nowhere else (CUDA C++ Programming Guide, Binary Compatibility). */
+enum { TEGRA = 87 };
+
 /* Machine code runs on GPUs with its own major capability and the same or a higher minor one. PTX
  * runs on every later GPU. */
 static int refuse_capability(char *why, size_t size) {
@@ -41,7 +45,8 @@ static int refuse_capability(char *why, size_t size) {
   int have = cuda_rt_found.capability;
   cuda_rt_found.image = NULL;
   for (int i = 0; i < part->n_images && !cuda_rt_found.image; i++) {
-    bool ptx = part->image[i].is_ptx, same = have / 10 == part->capability / 10;
+    bool ptx = part->image[i].is_ptx, tegra = have == TEGRA || part->capability == TEGRA;
+    bool same = have == part->capability || (have / 10 == part->capability / 10 && !tegra);
     if (have >= part->capability && (ptx || same))
       cuda_rt_found.image = &part->image[i];
   }

@@ -171,7 +171,6 @@ def refused():
     good = True
     for flags, status, said in [
         (["--target=cpu,cpu:aarch64"], 2, "one program is for one kind of CPU, cpu or cpu:aarch64; make two"),
-        (["--target=cuda:h200,cpu:aarch64"], 2, "GPUs are programmed from x86-64 CPUs only, not from cpu:aarch64"),
         (["--target=cpu:arch64"], 2, "unknown target `cpu:arch64`; did you mean `cpu:aarch64`?"),
         ([TARGET, "--cpu=neoverse-v3"], 2, "--cpu=neoverse-v3: no AArch64 CPU is known by this name; did you mean `neoverse-v2`"),
         ([TARGET, "--cpu-library=onednn"], 2, "--cpu-library=onednn is not for --target=cpu:aarch64"),

@@ -4,10 +4,10 @@
 #include <string.h>
 
 static const Device devices[] = {
-#define DEVICE(name, capability, is_default, product, sms, l2, threads, blocks, shared, system,    \
-               mhz, memory, bytes)                                                                 \
-  {name,   capability, is_default, product, sms,    l2,   threads,                                 \
-   blocks, shared,     system,     mhz,     memory, bytes},
+#define DEVICE(name, capability, is_default, is_arm, product, sms, l2, threads, blocks, shared,    \
+               system, mhz, memory, bytes)                                                         \
+  {name,    capability, is_default, is_arm, product, sms,    l2,                                   \
+   threads, blocks,     shared,     system, mhz,     memory, bytes},
 #include "codegen/cuda/toolkit/devices.def"
 };
 enum { N_DEVICES = sizeof devices / sizeof *devices };
@@ -20,9 +20,6 @@ static const struct {
 } refused[] = {
     {"v100", 70, "CUDA 13 makes no code for capability 7.0, and cuDNN 9.19 has no kernels for it"},
     {"p100", 60, "CUDA 13 makes no code for capability 6.0"},
-    {"orin", 87, "its host is an ARM processor; ampcc makes programs for x86-64"},
-    {"thor", 110, "its host is an ARM processor; ampcc makes programs for x86-64"},
-    {"gb10", 121, "its host is an ARM processor; ampcc makes programs for x86-64"},
 };
 
 static bool is_named(const char *wanted, const char *name, int capability) {

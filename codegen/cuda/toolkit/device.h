@@ -11,6 +11,7 @@ typedef struct Device {
   const char *name; /* "h200", as in --target=cuda:h200 */
   int capability;   /* 90 */
   bool is_default;  /* one of those that --target=cuda stands for */
+  bool is_arm;      /* only found beside AArch64 CPUs */
   const char *product;
   int multiprocessors, l2_mib;
   int threads, blocks;       /* that a multiprocessor holds at once */

@@ -17,7 +17,7 @@ static const Backend *backend_for(const char *device) {
   arena = arena_new();
   made_for = device;
   const Device *gpu = device_find(arena, device, &error);
-  made = gpu ? backend_cuda(arena, gpu, &(CudaOptions){.cache = NULL}, &error) : NULL;
+  made = gpu ? backend_cuda(arena, gpu, &(CudaOptions){.arch = &cpu_x86_64}, &error) : NULL;
   CHECK(made, "%s", error);
   return made;
 }

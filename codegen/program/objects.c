@@ -18,6 +18,29 @@ static void leave_out(char *text, const char *path) {
   memmove(to, text, strlen(text) + 1);
 }
 
+/* Removes the lines on the folders that headers and libraries are searched in: what headers were
+ * found is in the text, and an object needs no library. */
+static void leave_out_searches(char *said) {
+  static const char *const first[] = {"LIBRARY_PATH=", "ignoring ", "  as it is a non-system ",
+                                      "#include "};
+  static const char end[] = "End of search list.";
+  char *to = said;
+  bool among_folders = false;
+  for (char *line = said, *next; *line; line = next) {
+    next = line + strcspn(line, "\n");
+    next += *next == '\n';
+    bool searched = among_folders;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+      searched |= strncmp(line, first[i], strlen(first[i])) == 0;
+    among_folders = (among_folders || *line == '#') && strncmp(line, end, sizeof end - 1) != 0;
+    if (searched)
+      continue;
+    memmove(to, line, (size_t)(next - line));
+    to += next - line;
+  }
+  *to = '\0';
+}
+
 static void key_words(CacheKey *key, char *text, const char *const *paths) {
   for (int i = 0; paths[i]; i++)
     leave_out(text, paths[i]);
@@ -41,6 +64,7 @@ static bool find_key(Arena *arena, Object *object, const char *const *paths) {
     return false;
   object->key = cache_key_begin("object");
   cache_key_add(&object->key, text, size);
+  leave_out_searches(said);
   key_words(&object->key, said, paths);
   for (const char *const *arg = object->compile->argv; *arg; arg++)
     key_words(&object->key, arena_strdup(arena, *arg, strlen(*arg)), paths);

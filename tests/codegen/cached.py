@@ -5,22 +5,8 @@ Whatever an object depends on is changed once, and must be compiled again: batch
 are damaged, several ampcc share one cache, one is killed, the folder cannot be written. Skipped (77) with sanitizers."""
 import os, pathlib, shutil, signal, subprocess, sys, tempfile, time
 
-from caches import RESOURCES, check, command as whole_command, failed, skip_if_sanitized, small_model
+from caches import RESOURCES, check, command as whole_command, failed, model_with_product, skip_if_sanitized, small_model
 
-# A model with products; %s: what follows them.
-PRODUCTS = """recipe {name="small", batch_size=2}
-
-graph @train stage model {
-  %%x = input {name="image"} : f32[2,3]
-  %%label = input {name="label"} : i32[2]
-  %%w = variable {kind="param", init="variance_scaling", init_args=[1.0,2.0,2.0]} : f32[3,3]
-  %%z = matmul %%x, %%w : f32[2,3] loc "product"
-  %%y = %s %%z : f32[2,3] loc "behind"
-  %%e = softmax_xent %%y, %%label : f32[2]
-  %%l = reduce_mean %%e {axes=[0]} : f32[]
-  output %%l {name="loss"}
-}
-"""
 # Parts alone come from the cache where reports are asked for; whole.py tests whole programs.
 NOT_WHOLE = ["--time-report"]
 
@@ -61,7 +47,7 @@ def changes(plain):
     check("another batch: its tables alone are compiled", (compiled, kept) == (1, 1) and program != plain, compiled, kept)
     check("as without the cache", make(model="four.amp", cache="")[0] == program)
     for name in ("relu", "tanh"):
-        pathlib.Path(name + ".amp").write_text(PRODUCTS % name)
+        pathlib.Path(name + ".amp").write_text(model_with_product(name))
     check("products: their kernels are an object of their own", make(model="relu.amp")[1:] == (3, 0))
     program, compiled, kept = make(model="tanh.amp")
     check("which is the same for all models", (compiled, kept) == (2, 1), compiled, kept)
@@ -84,6 +70,10 @@ def changes(plain):
     compiler.write_text('#!/bin/sh\nexec %s "$@"\n' % real)
     compiler.chmod(0o755)
     check("another compiler", make("--cc=./compiler")[1:] == (2, 0) and make("--cc=./compiler") == (plain, 0, 2))
+    os.mkdir("searched")
+    os.environ.update(LIBRARY_PATH=os.path.abspath("searched"), C_INCLUDE_PATH=os.path.abspath("searched"))
+    check("folders to search in, which have nothing", make() == (plain, 0, 2))
+    del os.environ["LIBRARY_PATH"], os.environ["C_INCLUDE_PATH"]
     os.utime(compiler, (1, 1))
     check("a compiler of another time", make("--cc=./compiler")[1:] == (2, 0))
     compiler.write_text('#!/bin/sh\n[ "$1" = -E ] && exit 1\nexec %s "$@"\n' % real)

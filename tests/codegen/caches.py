@@ -22,6 +22,23 @@ graph @train stage model {
 """ % {"n": batch}
 
 
+def model_with_product(behind):
+    """A model with a product, and the op `behind` that follows it."""
+    return """recipe {name="small", batch_size=2}
+
+graph @train stage model {
+  %%x = input {name="image"} : f32[2,3]
+  %%label = input {name="label"} : i32[2]
+  %%w = variable {kind="param", init="variance_scaling", init_args=[1.0,2.0,2.0]} : f32[3,3]
+  %%z = matmul %%x, %%w : f32[2,3] loc "product"
+  %%y = %s %%z : f32[2,3] loc "behind"
+  %%e = softmax_xent %%y, %%label : f32[2]
+  %%l = reduce_mean %%e {axes=[0]} : f32[]
+  output %%l {name="loss"}
+}
+""" % behind
+
+
 def command(*flags, cache="cache", model="small.amp", out="out", ampcc=AMPCC, resources=RESOURCES):
     return [ampcc, model, "--target=cpu", "--cpu=haswell", "--resource-dir=" + resources, "--cache-dir=" + cache, "-v", "-o", out, *flags]
 

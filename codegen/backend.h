@@ -13,6 +13,7 @@ typedef struct Unit {
   const char *level, *march;
   const char *define[3]; /* macros, as -D options; ends in NULL */
   const char *feature;   /* an instruction set beside those of `march`, as -m option; or NULL */
+  bool is_common;        /* is its text the same in all programs? ampcc may come with the object */
 } Unit;
 
 enum { MAX_UNITS = 7 };
@@ -39,8 +40,8 @@ struct Backend {
   /* Writes the function `static int fits(char *why, size_t size)`, which is AmprtPart.fits. */
   void (*emit_fits)(const ProgramCode *program, FILE *out);
 
-  /* Lists the object files of the part, that of the tables last. Returns their number, or 0 after
-   * one line on stderr. */
+  /* Lists the object files of the part, that of the tables last; without a module those of a part
+   * that has all kinds. Returns their number, or 0 after one line on stderr. */
   int (*units)(const Backend *backend, Arena *arena, const Module *module,
                const CodegenOptions *options, Unit unit[MAX_UNITS]);
   /* What the program is linked with beside libamprt: files of the resource folder, which have no

@@ -131,6 +131,8 @@ bool codegen_check(const Module *module, Diag *diag);
 /* emit_c.c: the program of one part as one C text (deterministic: no paths, no times), and the text
  * of the kernels where the target has a compiler of its own (NULL: not wanted). */
 void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, FILE *kernels);
+/* The part of that text that units compile which are common to all programs. */
+void emit_common(Arena *arena, const Backend *backend, FILE *out);
 /* One of its texts alone, or what they compile to. A C text is complete: with the machine code of
  * the kernels. Returns 0, or 3 after one line on stderr. */
 typedef enum TextForm { TEXT_C, TEXT_KERNELS, TEXT_PTX, TEXT_CUBIN } TextForm;
@@ -145,5 +147,12 @@ void emit_explain(const Module *module, FILE *out);
  * renamed. The program tries its parts in this order. Returns 0, or 3 after one line on stderr that
  * names the call and the way out. */
 int build_program(const ProgramPart *part, int n_parts, const CodegenOptions *options);
+/* build.c: the object of a unit that is common to all programs, as an entry of the cache in the
+ * file `output`. An entry that is there and needs no change is not compiled again. `resource` need
+ * have the headers alone. Where the compiler fails, the file becomes empty, after one line on
+ * stderr. Returns 0, or 3 after one line. */
+int build_common(const Backend *backend, const char *unit, const CodegenOptions *options);
+/* Prints a line on the objects that ampcc came with, if any. `resource` is as in the options. */
+void build_print_shipped(Arena *arena, const char *resource, FILE *out);
 
 #endif

@@ -150,9 +150,9 @@ static void manifest(const ProgramCode *program, struct json_t *part) {
 
 /* ---- objects ---- */
 
-/* Does the library compute anything of it; or anything in bf16? */
+/* Does the library compute anything of it; or anything in bf16? Without a module: yes. */
 static bool has_products(const Module *module, bool in_bf16) {
-  for (int g = 0; g < module->n_graphs; g++)
+  for (int g = 0; module && g < module->n_graphs; g++)
     for (int i = 0; i < module->graph[g]->n_nodes; i++) {
       const Node *node = module->graph[g]->node[i];
       GenClass gen = op_info[node->op].gen;
@@ -160,7 +160,7 @@ static bool has_products(const Module *module, bool in_bf16) {
           (!in_bf16 || node->arg[0]->type.dtype == DT_BF16))
         return true;
     }
-  return false;
+  return !module;
 }
 
 static int units(const Backend *backend, Arena *arena, const Module *module,
@@ -191,6 +191,7 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
     unit[i].define[1] = apart;
     unit[n] = unit[i];
     unit[n].name = name;
+    unit[n].is_common = true;
     unit[n].define[0] = arena_printf(arena, "-DAMPCC_KERNELS=%s", name);
     unit[n++].define[1] = NULL;
   }

@@ -4,6 +4,7 @@
 #include "codegen/program/build.h"
 
 #include "codegen/backend.h"
+#include "codegen/program/bytes.h"
 #include "codegen/program/objects.h"
 #include "codegen/program/used.h"
 #include "ir/base/clock.h"
@@ -19,6 +20,7 @@
 
 enum { MAX_ARGS = 96, PATH_BYTES = 4096 };
 static const char scratch_prefix[] = "ampcc";
+static const char shipped_folder[] = "kernels"; /* within the resource folder */
 
 typedef struct PartBuild {
   const ProgramPart *part;
@@ -218,6 +220,14 @@ static Object object_probe(Build *b, Command *compile, const char *name) {
   };
 }
 
+/* The file that ampcc may come with for a unit which is common to all programs. */
+static const char *shipped_file(const Build *b, const Unit *unit) {
+  if (!unit->is_common)
+    return NULL;
+  return arena_printf(b->arena, "%s/%s/%s.%s", b->resource, shipped_folder, b->arch->any,
+                      unit->name);
+}
+
 static bool make_image(void *user) {
   const PartBuild *p = user;
   return p->part->backend->compile_kernels(p->part->backend, p->kernels, p->code, p->image);
@@ -282,7 +292,8 @@ static bool compile(Build *b) {
     for (int u = 0; u < b->part[i].n_units; u++) {
       owner[n] = &b->part[i];
       command[n] = unit_command(b, &b->part[i], u);
-      object[n_objects++] = object_probe(b, &command[n], b->part[i].unit[u].name);
+      object[n_objects] = object_probe(b, &command[n], b->part[i].unit[u].name);
+      object[n_objects++].shipped = shipped_file(b, &b->part[i].unit[u]);
       n++;
     }
   if (b->options->dry_run)
@@ -438,6 +449,72 @@ static bool build(Build *b, const ProgramPart *part) {
     text_say("%9.4f s  %s\n", time[i], name[i]);
   return true;
 }
+
+/* ---- what ampcc comes with ---- */
+
+/* Makes the object of a unit and its key; an object that the output holds already is taken from
+ * there. False after a failure, without a line. */
+static bool make_common(Build *b, const char *name, Object *object, Command *command) {
+  PartBuild *p = b->part;
+  const Backend *backend = p->part->backend;
+  const char *paths[] = {b->folder, b->resource, b->here, NULL};
+  int u = 0;
+  p->n_units = backend->units(backend, b->arena, NULL, b->options, p->unit);
+  while (u < p->n_units && !(p->unit[u].is_common && strcmp(p->unit[u].name, name) == 0))
+    u++;
+  CHECK(u < p->n_units, "no unit %s is common to all programs", name);
+  name_files(b, p);
+  FILE *out = fopen(p->text, "w");
+  if (!out)
+    return fail("write", p->text);
+  emit_common(b->arena, backend, out);
+  if (!close_file(out, p->text))
+    return false;
+  *command = unit_command(b, p, u);
+  *object = object_probe(b, command, name);
+  object->shipped = b->options->output;
+  objects_find(b->arena, NULL, object, 1, paths, b->options->verbose);
+  return object->is_known && commands_run(command, 1, NULL, b->options->verbose);
+}
+
+void build_print_shipped(Arena *arena, const char *resource, FILE *out) {
+  resource = resource_folder(arena, resource);
+  if (resource)
+    cache_print_shipped(arena_printf(arena, "%s/%s", resource, shipped_folder), out);
+}
+
+int build_common(const Backend *backend, const char *name, const CodegenOptions *options) {
+  Arena *arena = arena_new();
+  PartBuild part = {.part = &(ProgramPart){.backend = backend}};
+  Build b = {.arena = arena,
+             .options = options,
+             .arch = backend->arch,
+             .resource = options->resource,
+             .part = &part,
+             .n_parts = 1};
+  Object object;
+  Command command;
+  char *bytes, *entry = "";
+  size_t size, n = 0;
+  b.here = getcwd(arena_alloc(arena, PATH_BYTES), PATH_BYTES);
+  b.here = b.here ? b.here : "";
+  spawn_begin();
+  b.folder = scratch_folder(arena, scratch_prefix);
+  if (b.folder && make_common(&b, name, &object, &command) &&
+      bytes_read(arena, command.makes, &bytes, &size))
+    entry = cache_entry(arena, &object.key, bytes, size, &n);
+  else
+    text_say("ampcc: %s is not made, and each user's first compile will take longer: `%s` does not "
+             "compile it\n",
+             options->output, compiler_words(arena, options->cc, backend->arch)[0]);
+  clean(&b);
+  spawn_end();
+  bool good = output_write(arena, options->output, 0666, entry, n);
+  arena_free(arena);
+  return good ? 0 : EXIT_ENVIRONMENT;
+}
+
+/* ---- programs ---- */
 
 int build_program(const ProgramPart *part, int n_parts, const CodegenOptions *options) {
   Build b = {.arena = arena_new(), .options = options, .n_parts = n_parts};

@@ -48,7 +48,8 @@ const char *cache_shared(void) {
 typedef struct Use {
   char kind[16];
   int hits, misses, damaged;
-  int shared; /* of the hits, those in the folder behind */
+  int shared;  /* of the hits, those in the folder behind */
+  int shipped; /* and those that came with ampcc */
 } Use;
 
 /* Shared with the processes that are forked: some compile kernels. Two of them that begin a kind at
@@ -88,12 +89,15 @@ void cache_print_use(FILE *out) {
         sum.misses += uses->use[k].misses;
         sum.damaged += uses->use[k].damaged;
         sum.shared += uses->use[k].shared;
+        sum.shipped += uses->use[k].shipped;
       }
     if (again)
       continue;
     fprintf(out, "ampcc: cache: %s: %d found, %d missed", sum.kind, sum.hits, sum.misses);
     if (sum.shared)
       fprintf(out, ", %d of %s", sum.shared, shared_folder);
+    if (sum.shipped)
+      fprintf(out, ", %d that came with ampcc", sum.shipped);
     if (sum.damaged)
       fprintf(out, ", %d damaged", sum.damaged);
     fputc('\n', out);
@@ -114,7 +118,7 @@ const char *cache_folder(Arena *arena, const char *wanted) {
 }
 
 CacheKey cache_key_begin(const char *kind) {
-  CacheKey key = {sha256_begin(), kind};
+  CacheKey key = {.sha = sha256_begin(), .kind = kind};
   cache_key_text(&key, AMPCC_VERSION);
   cache_key_text(&key, kind);
   return key;
@@ -200,7 +204,7 @@ typedef enum Found { MISSING, DAMAGED, WHOLE } Found;
 static Found look(const char *folder, const CacheKey *key, bool only_look, Arena *arena,
                   char **data, size_t *size) {
   char path[PATH_BYTES];
-  int fd = entry_path(folder, key, path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  int fd = folder && entry_path(folder, key, path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   if (fd < 0)
     return MISSING;
   bool good = read_entry(fd, key, only_look, arena, data, size);
@@ -208,21 +212,53 @@ static Found look(const char *folder, const CacheKey *key, bool only_look, Arena
   return good ? WHOLE : DAMAGED;
 }
 
+/* A shipped file has the name of what it is, and not of its key: so it may be of another compiler,
+ * or empty where the build could not make it. */
+static Found look_shipped(const CacheKey *key, Arena *arena, char **data, size_t *size) {
+  Header found;
+  unsigned char right[SHA256_BYTES];
+  int fd = key->shipped ? open(key->shipped, O_RDONLY | O_CLOEXEC) : -1;
+  if (fd < 0)
+    return MISSING;
+  sha256_get(&key->sha, right);
+  bool same = read_all(fd, &found, sizeof found) && memcmp(found.key, right, sizeof right) == 0;
+  bool good = same && lseek(fd, 0, SEEK_SET) == 0 && read_entry(fd, key, true, arena, data, size);
+  close(fd);
+  return good ? WHOLE : same ? DAMAGED : MISSING;
+}
+
+static void count(int *uses_of_a_kind) {
+  __atomic_fetch_add(uses_of_a_kind, 1, __ATOMIC_SEQ_CST);
+}
+
 bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size) {
-  if (!folder)
+  if (!folder && !key->shipped)
     return false;
-  bool own = !shared_folder || strcmp(folder, shared_folder) != 0, behind = false;
+  bool own = !folder || !shared_folder || strcmp(folder, shared_folder) != 0;
   Use *use = use_of(key->kind);
   Found found = look(folder, key, only_read || !own, arena, data, size);
-  if (found != WHOLE && own && shared_folder)
-    behind = look(shared_folder, key, true, arena, data, size) == WHOLE;
-  int *count = found == DAMAGED           ? &use->damaged
-               : found == WHOLE || behind ? &use->hits
-                                          : &use->misses;
-  __atomic_fetch_add(count, 1, __ATOMIC_SEQ_CST);
-  if (behind || (found == WHOLE && !own))
-    __atomic_fetch_add(&use->shared, 1, __ATOMIC_SEQ_CST);
-  return found == WHOLE || behind;
+  Found behind = MISSING, shipped = MISSING;
+  if (found != WHOLE && folder && own && shared_folder)
+    behind = look(shared_folder, key, true, arena, data, size);
+  if (found != WHOLE && behind != WHOLE)
+    shipped = look_shipped(key, arena, data, size);
+  bool good = found == WHOLE || behind == WHOLE || shipped == WHOLE;
+  bool damaged = found == DAMAGED || (!good && (behind == DAMAGED || shipped == DAMAGED));
+  count(damaged ? &use->damaged : good ? &use->hits : &use->misses);
+  if (behind == WHOLE || (found == WHOLE && !own))
+    count(&use->shared);
+  if (shipped == WHOLE)
+    count(&use->shipped);
+  return good;
+}
+
+char *cache_entry(Arena *arena, const CacheKey *key, const void *data, size_t size, size_t *bytes) {
+  Header header = header_of(key, data, size);
+  *bytes = sizeof header + size;
+  char *entry = arena_alloc(arena, *bytes);
+  memcpy(entry, &header, sizeof header);
+  memcpy(entry + sizeof header, data, size);
+  return entry;
 }
 
 /* Makes a folder and all folders above it. */
@@ -344,22 +380,38 @@ static int by_kind(const void *a, const void *b) {
   return strcmp(((const KindSum *)a)->kind, ((const KindSum *)b)->kind);
 }
 
+/* Adds a file of the folder, whatever it holds or, with `only_whole`, if it begins as an entry. */
+static void add_file(KindSum sum[MOST_KINDS], DIR *dir, const char *name, bool only_whole) {
+  Header header = {.bytes = 0};
+  struct stat st;
+  int fd = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC);
+  if (fd >= 0 && fstat(fd, &st) == 0) {
+    const char *kind = read_all(fd, &header, sizeof header) ? header_kind(&header) : NULL;
+    if (kind || !only_whole)
+      add_kind(sum, kind ? kind : "damaged", st.st_size);
+  }
+  if (fd >= 0)
+    close(fd);
+}
+
+void cache_print_shipped(const char *folder, FILE *out) {
+  KindSum sum[MOST_KINDS] = {{.entries = 0}};
+  DIR *dir = opendir(folder);
+  for (struct dirent *file; dir && (file = readdir(dir));)
+    add_file(sum, dir, file->d_name, true);
+  if (dir)
+    closedir(dir);
+  for (int i = 0; i < MOST_KINDS && sum[i].entries; i++)
+    fprintf(out, "beside it, %d of kind %s that came with ampcc, %lld bytes: %s\n", sum[i].entries,
+            sum[i].kind, (long long)sum[i].bytes, folder);
+}
+
 void cache_print_stats(const char *folder, FILE *out) {
   KindSum sum[MOST_KINDS] = {{.entries = 0}};
   DIR *dir = folder ? opendir(folder) : NULL;
-  for (struct dirent *file; dir && (file = readdir(dir));) {
-    if (!is_entry(file->d_name))
-      continue;
-    Header header = {.bytes = 0};
-    struct stat st;
-    int fd = openat(dirfd(dir), file->d_name, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && fstat(fd, &st) == 0) {
-      const char *kind = read_all(fd, &header, sizeof header) ? header_kind(&header) : NULL;
-      add_kind(sum, kind ? kind : "damaged", st.st_size);
-    }
-    if (fd >= 0)
-      close(fd);
-  }
+  for (struct dirent *file; dir && (file = readdir(dir));)
+    if (is_entry(file->d_name))
+      add_file(sum, dir, file->d_name, false);
   if (dir)
     closedir(dir);
   int n = 0;

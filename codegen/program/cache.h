@@ -20,6 +20,7 @@ const char *cache_folder(Arena *arena, const char *wanted);
 typedef struct CacheKey {
   Sha256 sha;
   const char *kind;
+  const char *shipped; /* a file that came with ampcc and may be the entry; or NULL */
 } CacheKey;
 
 /* A key is a list of parts; their order and lengths count. `kind` is a word of at most 15 letters,
@@ -35,10 +36,14 @@ void cache_share(const char *folder);
 /* That folder; NULL if there is none. */
 const char *cache_shared(void);
 
-/* A NULL folder holds nothing. The data lies in the arena, with a NUL behind it. */
+/* Looks in the folder, in the one behind it, and at key->shipped, which is never changed either. A
+ * NULL folder holds nothing. The data lies in the arena, with a NUL behind it. */
 bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size);
 /* A failure is silent: the next compile does the work again. */
 void cache_put(const char *folder, const CacheKey *key, const void *data, size_t size);
+
+/* The bytes of an entry, in the arena. */
+char *cache_entry(Arena *arena, const CacheKey *key, const void *data, size_t size, size_t *bytes);
 
 /* After this, cache_put and cache_trim do nothing, and no time of last use is written. */
 void cache_only_read(void);
@@ -48,6 +53,8 @@ void cache_print_use(FILE *out);
 
 /* Prints how many entries of each kind there are, and their bytes. */
 void cache_print_stats(const char *folder, FILE *out);
+/* Prints a line on the entries of a folder whose files have other names, if there are any. */
+void cache_print_shipped(const char *folder, FILE *out);
 /* Compares every entry with its hashes, and removes those that differ. Prints how many there are,
  * and the names of those; false if there were any. */
 bool cache_verify(const char *folder, FILE *out);

@@ -23,6 +23,30 @@ static GraphCode emit_graph(ProgramCode *program, const Graph *graph) {
   return code;
 }
 
+/* What stands in front of the functions: the same in all programs, up to the choice of a target. */
+static void emit_begin(const ProgramCode *program, FILE *out) {
+  const Backend *backend = program->backend;
+  file_fill(out, program->arena,
+            "/* A training program, written by ampcc " AMPCC_VERSION ". */\n"
+            "#include \"amprt.h\"\n"
+            "\n"
+            "#include <stdio.h>\n"
+            "\n"
+            "#if !defined AMPCC_CODE && !defined AMPCC_KERNELS && !defined AMPCC_TABLES\n"
+            "$WHOLE\n"
+            "#define AMPCC_PARTS P(amp_part_$PART)\n"
+            "#endif\n"
+            "\n",
+            holes({"WHOLE", backend->whole}, {"PART", backend->ident}));
+  backend->emit_head(program, out);
+}
+
+void emit_common(Arena *arena, const Backend *backend, FILE *out) {
+  ProgramCode program = {
+      .arena = arena, .backend = backend, .emit = {.arena = arena, .target = backend->target}};
+  emit_begin(&program, out);
+}
+
 void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, FILE *kernels) {
   Arena *arena = part->module->arena;
   const Backend *backend = part->backend;
@@ -55,19 +79,7 @@ void emit_c(const ProgramPart *part, const CodegenOptions *options, FILE *out, F
   for (int i = 0; i < N_DRAFTS; i++)
     text[i] = text_take(&draft[i], arena);
 
-  file_fill(out, arena,
-            "/* A training program, written by ampcc " AMPCC_VERSION ". */\n"
-            "#include \"amprt.h\"\n"
-            "\n"
-            "#include <stdio.h>\n"
-            "\n"
-            "#if !defined AMPCC_CODE && !defined AMPCC_KERNELS && !defined AMPCC_TABLES\n"
-            "$WHOLE\n"
-            "#define AMPCC_PARTS P(amp_part_$PART)\n"
-            "#endif\n"
-            "\n",
-            holes({"WHOLE", backend->whole}, {"PART", backend->ident}));
-  backend->emit_head(&program, out);
+  emit_begin(&program, out);
   backend->emit_functions(&program, text[TYPES], text[FUNCTIONS], out, kernels);
   fprintf(out, "#ifdef AMPCC_TABLES\n%s", text[TABLES]);
   backend->emit_hooks(&program, out);

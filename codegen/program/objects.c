@@ -63,6 +63,7 @@ static bool find_key(Arena *arena, Object *object, const char *const *paths) {
       !bytes_read(arena, object->probe.log, &said, &length))
     return false;
   object->key = cache_key_begin("object");
+  object->key.shipped = object->shipped;
   cache_key_add(&object->key, text, size);
   leave_out_searches(said);
   key_words(&object->key, said, paths);

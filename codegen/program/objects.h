@@ -13,12 +13,14 @@ typedef struct Object {
   const char *rule; /* file in which the probe names the headers that it has read */
   int n_words;      /* of compile->argv, that name the compiler */
   const char *assembler;
-  bool is_known; /* has a key */
+  const char *shipped; /* CacheKey.shipped */
+  bool is_known;       /* has a key */
   CacheKey key;
 } Object;
 
-/* Fills in the files that the cache has, whose commands become empty (argv is NULL). `paths`, which
- * ends in NULL, are folders whose names do not matter, as they differ from compile to compile. */
+/* Fills in the files that the cache has (NULL: those that are shipped), whose commands become empty
+ * (argv is NULL). `paths`, which ends in NULL, are folders whose names do not matter, as they
+ * differ from compile to compile. */
 void objects_find(Arena *arena, const char *cache, Object *object, int n, const char *const *paths,
                   bool verbose);
 /* Puts the files that their commands have made into the cache, which may then take `most` bytes. */

@@ -260,6 +260,8 @@ int main(int argc, char **argv) {
     targets_list(stdout);
   } else if (options.text[OPT_cache_stats]) {
     cache_print_stats(options.cache, stdout);
+    if (options.cache)
+      build_print_shipped(arena, options.text[OPT_resource_dir], stdout);
   } else if (options.text[OPT_cache_verify]) {
     status = cache_verify(options.cache, stdout) ? 0 : EXIT_INPUT;
   } else if (options.text[OPT_batch]) {

@@ -2,8 +2,8 @@
 """Tests what `meson install` makes: installed.py MESON BUILD
 
 With DESTDIR and --strip, and the folder moved afterwards: ampcc finds its runtime beside it and makes the program that it makes in the build
-tree, byte for byte. `pkg-config --libs ampcc` links an object of `--emit=obj` to a program that trains the same, and `ampcc-aarch64` one
-for AArch64, where there are the cross compiler and qemu.
+tree, byte for byte, with the kernels that were installed. `pkg-config --libs ampcc` links an object of `--emit=obj` to a program that trains
+the same, and `ampcc-aarch64` one for AArch64, where there are the cross compiler and qemu.
 """
 import os
 import pathlib
@@ -39,6 +39,13 @@ def aarch64(ampcc, pkg_config):
     return check("an object for AArch64 linked as pkg-config says trains the same", train("arm_linked", *QEMU) == train("arm", *QEMU))
 
 
+def shipped(ampcc):
+    """The kernels that ampcc comes with are those of `cc`."""
+    done = subprocess.run([str(ampcc), "lenet5.pb", "--target=cpu", "--dtype=bf16", "-v", "-o", "quick", "--cache-dir=new"], capture_output=True,
+                          text=True, env={name: value for name, value in os.environ.items() if name != "CC"})
+    return check("a first compile takes its kernels from what was installed", "3 that came with ampcc" in done.stderr)
+
+
 def main():
     run(MESON, "install", "-C", BUILD, "--no-rebuild", "--quiet", "--strip", DESTDIR=os.path.abspath("first"))
     os.rename("first", "moved")
@@ -49,6 +56,7 @@ def main():
     run(BUILD + "/frontend/ampcc", "lenet5.pb", "--target=cpu", "-q", "-o", "built")
     run(str(ampcc), "lenet5.pb", "--target=cpu", "-q", "-o", "installed")
     good = check("installed under DESTDIR and moved: the same program", content("installed") == content("built"))
+    good &= shipped(ampcc)
     run(str(ampcc), "lenet5.pb", "--target=cpu", "-q", "--emit=obj", "-o", "lenet5.o")
 
     def pkg_config(name):

@@ -112,10 +112,10 @@ typedef struct AmpConv {
    * at most wino_rows rows of wino_images images */
   int32_t winograd;
   int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
-  int64_t wino_images, wino_rows;
+  int32_t wino_images, wino_rows;
   /* not 0: for one group of channels of the result after the other, of so many images at a time,
    * whose transformed tiles lie at `packed`; a block is then wino_images whole images */
-  int64_t wino_wave;
+  int32_t wino_wave;
 } AmpConv;
 
 /* The tiles that the results of a convolution are cut into. Where a loop follows, each tile is a
@@ -234,7 +234,7 @@ typedef struct AmpConvGrad {
    * and one group of channels of x, and all pieces are shared out to wino_slots slots. */
   int32_t winograd;
   int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
-  int64_t wino_images, wino_rows, wino_blocks, wino_slots;
+  int32_t wino_images, wino_rows, wino_blocks, wino_slots;
 } AmpConvGrad;
 
 /* Floats from the sums of one channel of dy to those of the next: one for each channel of x of a

@@ -15,8 +15,17 @@ static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
   return high->taps == 3 && wide->taps == 3 && high->stride == 1 && wide->stride == 1;
 }
 
+/* Is the method taken wherever it can be? */
+static bool is_forced(Winograd winograd) {
+  return winograd == WINOGRAD_ALWAYS || winograd == WINOGRAD_BY_CHANNELS;
+}
+
+static int64_t image_tiles(const AmpWindow *high, const AmpWindow *wide, int64_t side) {
+  return amp_pieces(high->out, side) * amp_pieces(wide->out, side);
+}
+
 static int64_t products(const AmpWindow *high, const AmpWindow *wide, int64_t side) {
-  return amp_wino_all(side) * amp_pieces(high->out, side) * amp_pieces(wide->out, side);
+  return amp_wino_all(side) * image_tiles(high, wide, side);
 }
 
 /* Tiles of 4 x 4 results where they take fewer products than those of 2 x 2. */
@@ -28,10 +37,6 @@ static int side_of(const AmpWindow *high, const AmpWindow *wide) {
  * 590 KB, stay in the second-level cache beside 290 KB of the filter. */
 enum { WAVE_TILES = 128 };
 
-static int64_t image_tiles(const AmpConv *a, int64_t side) {
-  return amp_pieces(a->high.out, side) * amp_pieces(a->wide.out, side);
-}
-
 /* Is it computed by groups of channels? Then the transformed filter takes LARGE bytes at least, and
  * a block has whole images. With batch 8 on an Intel CPU (model 207, 2 MB of second-level cache) it
  * is 1.08 times as fast so with 256 channels at 14x14, and 1.5 times with 512 at 7x7, where the
@@ -39,8 +44,8 @@ static int64_t image_tiles(const AmpConv *a, int64_t side) {
 static bool by_channels(const AmpConv *a, Winograd winograd) {
   enum { LARGE = 8 << 20 };
   bool large = a->c * a->k * amp_wino_all(a->winograd) * F32 >= LARGE;
-  return winograd == WINOGRAD_BY_CHANNELS ||
-         (winograd == WINOGRAD_AUTO && large && image_tiles(a, a->winograd) <= WAVE_TILES);
+  bool whole = image_tiles(&a->high, &a->wide, a->winograd) <= WAVE_TILES;
+  return winograd == WINOGRAD_BY_CHANNELS || (winograd == WINOGRAD_AUTO && large && whole);
 }
 
 /* GFLOP/s of one thread, counted as direct products, and the ratio to the direct kernel: batch 8
@@ -52,10 +57,12 @@ static bool by_channels(const AmpConv *a, Winograd winograd) {
  *
  * With tiles of 2 x 2, as 512 @7 had then: 442, 461, 450, 279, 393, 447 and 271. */
 int wino_takes(const AmpConv *a, Winograd winograd) {
-  enum { FEWEST = 16 };
+  enum { FEWEST = 16, LARGEST = 1 << 17 };
   bool can = is_3x3(&a->high, &a->wide), faster = a->c >= FEWEST && a->k >= FEWEST;
-  bool takes = can && (winograd >= WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster));
-  return takes ? side_of(&a->high, &a->wide) : 0;
+  bool takes = can && (is_forced(winograd) || (winograd == WINOGRAD_AUTO && faster));
+  /* The filter of tiles of 4 x 4 is 9/4 as large: here it would come from memory for each block. */
+  bool far = a->c * a->k >= LARGEST && image_tiles(&a->high, &a->wide, 4) > WAVE_TILES;
+  return !takes ? 0 : far ? 2 : side_of(&a->high, &a->wide);
 }
 
 /* The same of bf16, and the ratio to products of pairs of bf16:
@@ -69,7 +76,7 @@ int wino_takes(const AmpConv *a, Winograd winograd) {
 bool wino_beats_pairs(const AmpConv *a, Winograd winograd) {
   enum { FEWEST = 32 };
   bool faster = a->c >= FEWEST && a->k >= FEWEST && a->c * a->k <= MOST_OVER_PAIRS;
-  return a->winograd && (winograd >= WINOGRAD_ALWAYS || (a->winograd == 4 && faster));
+  return a->winograd && (is_forced(winograd) || (a->winograd == 4 && faster));
 }
 
 /* Floats of the transformed filter: most for the narrowest vectors, with 8 channels in a group. */
@@ -122,7 +129,8 @@ void wino_choose_tile(AmpConv *a) {
  * shapes of tests have several blocks and waves, much less. Returns the bytes. */
 static int64_t cut_wave(AmpConv *a, bool small) {
   enum { WAVE_BYTES = 5 << 20 };
-  int64_t images = amp_most(1, (small ? 4 : WAVE_TILES) / image_tiles(a, a->winograd));
+  int64_t tiles = image_tiles(&a->high, &a->wide, a->winograd);
+  int64_t images = amp_most(1, (small ? 4 : WAVE_TILES) / tiles);
   a->wino_rows = a->high.out;
   a->wino_images = amp_even(a->n, amp_least(a->n, images));
   int64_t each = amp_wino_in_floats(a) * F32;
@@ -134,7 +142,7 @@ static int64_t cut_wave(AmpConv *a, bool small) {
 
 int64_t wino_finish(AmpConv *a, Winograd winograd) {
   int64_t bytes =
-      by_channels(a, winograd) ? cut_wave(a, winograd != WINOGRAD_AUTO) : filter_floats(a) * F32;
+      by_channels(a, winograd) ? cut_wave(a, is_forced(winograd)) : filter_floats(a) * F32;
   a->packed = 0;
   a->lane = amp_most(a->lane, amp_ceil(bytes, ALIGN));
   a->lane_bytes = amp_most(a->lane_bytes, amp_wino_lane(a).bytes);
@@ -157,12 +165,12 @@ int wino_takes_grad(const AmpConvGrad *a, Winograd winograd) {
   bool fewer = products(&a->high, &a->wide, side) * 4 <=
                direct_products(&a->high) * direct_products(&a->wide) * 3;
   bool faster = a->c >= FEWEST && a->k >= FEWEST && fewer;
-  return can && (winograd >= WINOGRAD_ALWAYS || (winograd == WINOGRAD_AUTO && faster)) ? side : 0;
+  return can && (is_forced(winograd) || (winograd == WINOGRAD_AUTO && faster)) ? side : 0;
 }
 
 bool wino_beats_pairs_grad(const AmpConvGrad *a, Winograd winograd) {
   bool faster = a->winograd == 4 && a->c * a->k <= MOST_OVER_PAIRS;
-  return a->winograd && (winograd >= WINOGRAD_ALWAYS || faster);
+  return a->winograd && (is_forced(winograd) || faster);
 }
 
 int64_t wino_plan_grad(AmpConvGrad *a) {

@@ -113,8 +113,8 @@ typedef struct AmpConv {
   int32_t winograd;
   int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
   int32_t wino_images, wino_rows;
-  /* not 0: for one group of channels of the result after the other, of so many images at a time,
-   * whose transformed tiles lie at `packed`; a block is then wino_images whole images */
+  /* not 0: the images are computed in waves of so many (wino.h), whose transformed tiles lie at
+   * `packed`; a block is then wino_images whole images */
   int32_t wino_wave;
 } AmpConv;
 
@@ -167,8 +167,9 @@ enum { AMP_WINO_MORE = 15 };
  * stays in the first-level cache. */
 enum { AMP_WINO_CHANNELS = 64 };
 
-/* Floats from product to product: in the transformed tiles of a block, and in what is transformed
- * of the filter for a group and AMP_WINO_CHANNELS channels. */
+/* Transformed data is stored product by product, in amp_wino_all arrays. amp_wino_in_step: floats
+ * from one array to the next for so many tiles. amp_wino_part_step: the same for the filter of one
+ * group of channels of the result and AMP_WINO_CHANNELS channels that are read. */
 static inline int64_t amp_wino_in_step(const AmpConv *a, int64_t tiles) {
   return amp_wino_step(tiles * amp_ceil(a->c, AMP_BLOCK) + AMP_WINO_MORE * AMP_BLOCK);
 }

@@ -3,9 +3,10 @@
  * -> [transform back, store]. The rows of a block and its images follow from shapes alone.
  *
  * A filter that is large beside the images is not transformed as a whole, as it would come from
- * memory for each block: where the plan says so, the tiles of some images are transformed first,
- * by all threads; then for each group of channels and each block a thread transforms the filter of
- * that group, some channels at a time, which stay in its cache, and multiplies.
+ * memory for each block: where the plan says so, the tiles of some images, which are called a wave,
+ * are transformed first, by all threads; then for each group of channels and each block a thread
+ * transforms the filter of that group, some channels at a time, which stay in its cache, and
+ * multiplies.
  *
  * An element that is Inf or NaN makes every result of the tiles that read it Inf or NaN, and an
  * overflow inside a transform does so too. So where all results of a block and group are finite,
@@ -92,7 +93,7 @@ AMP_FN void amp_wino_filter_block(const AmprtRun *run, const AmpConv *a, int64_t
   (a->winograd == 2 ? amp_wino_filter_2 : amp_wino_filter_4)(taps, n, n, to, step);
 }
 
-/* Chunks are in the order in which the filter lies in memory. */
+/* The same for the whole filter, in chunks that follow one another as the filter lies in memory. */
 AMP_FN void amp_wino_filter_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpConv *a = (const AmpConv *)args;
   const int64_t blocks = amp_blocks(a->c), groups = amp_pieces(a->k, AMP_OUTS);
@@ -332,6 +333,23 @@ AMP_FN void amp_wino_groups(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
     amp_wino_direct(run, p, cuts, g);
 }
 
+/* What all blocks have in common that a thread computes. `tiles` is where their transformed tiles
+ * lie, or NULL: in the thread's memory. */
+AMP_FN AmpWinoBlock amp_wino_begin(const AmprtRun *run, const AmpConv *a, float *tiles) {
+  const AmpWinoLane at = amp_wino_lane(a);
+  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
+  float *in = (float *)(void *)(lane + at.in);
+  return (AmpWinoBlock){.a = a,
+                        .high = amp_axis(&a->high, a->backward, 0),
+                        .wide = amp_axis(&a->wide, a->backward, 0),
+                        .across = amp_pieces(a->wide.out, a->winograd),
+                        .copy = (float *)(void *)(lane + at.copy),
+                        .in = tiles ? tiles : in,
+                        .filter = tiles ? in : NULL,
+                        .products = (float *)(void *)(lane + at.products)};
+}
+
+/* Sets the sizes that follow from the rows and images of a block. */
 AMP_FN void amp_wino_size(AmpWinoBlock *p) {
   p->down = amp_pieces(p->rows, p->a->winograd);
   p->tiles = p->images * p->down * p->across;
@@ -359,19 +377,11 @@ AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *
 AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart *at, int64_t first,
                           int64_t last) {
   const AmpConv *a = l->a;
-  const AmpWinoLane in_lane = amp_wino_lane(a);
-  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
   const int64_t image_end = amp_least(at->image + a->images, a->n);
   const int64_t row_end = amp_least(at->row + a->rows, a->high.out);
-  AmpWinoBlock b = {.a = a,
-                    .high = amp_axis(&a->high, a->backward, 0),
-                    .wide = amp_axis(&a->wide, a->backward, 0),
-                    .across = amp_pieces(a->wide.out, a->winograd),
-                    .copy = (float *)(void *)(lane + in_lane.copy),
-                    .in = (float *)(void *)(lane + in_lane.in),
-                    .products = (float *)(void *)(lane + in_lane.products),
-                    .out = at->out,
-                    .part = at};
+  AmpWinoBlock b = amp_wino_begin(run, a, NULL);
+  b.out = at->out;
+  b.part = at;
   for (b.image = at->image; b.image < image_end; b.image += a->wino_images)
     for (b.row = at->row; b.row < row_end; b.row += a->wino_rows) {
       b.images = amp_least(a->wino_images, image_end - b.image);
@@ -380,37 +390,31 @@ AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart
     }
 }
 
-/* ---- by groups of channels ---- */
+/* ---- large filters: waves of images, by groups of channels of the result ---- */
 
+/* Images whose transformed tiles are in memory together, and the blocks that they are cut into, of
+ * a->wino_images images each. */
 typedef struct AmpWinoWave {
   const AmpConvLoop *l;
-  int64_t image, images, blocks; /* blocks of the wave's images */
+  int64_t image, images, blocks; /* the first image, and how many images and blocks there are */
 } AmpWinoWave;
 
-/* One block of a wave. */
+/* The block number `block` of a wave, as the calling thread computes it. */
 AMP_FN AmpWinoBlock amp_wino_wave_block(const AmprtRun *run, const AmpWinoWave *wave,
                                         int64_t block) {
   const AmpConv *a = wave->l->a;
-  const AmpWinoLane at = amp_wino_lane(a);
-  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
   const int64_t first = block * a->wino_images;
-  AmpWinoBlock b = {.a = a,
-                    .high = amp_axis(&a->high, a->backward, 0),
-                    .wide = amp_axis(&a->wide, a->backward, 0),
-                    .image = wave->image + first,
-                    .images = amp_least(a->wino_images, wave->images - first),
-                    .rows = a->high.out,
-                    .across = amp_pieces(a->wide.out, a->winograd),
-                    .copy = (float *)(void *)(lane + at.copy),
-                    .in = (float *)(void *)(run->arena + a->packed) + block * amp_wino_in_floats(a),
-                    .filter = (float *)(void *)(lane + at.in),
-                    .products = (float *)(void *)(lane + at.products),
-                    .out = amp_at(run, &a->out)};
+  float *tiles = (float *)(void *)(run->arena + a->packed);
+  AmpWinoBlock b = amp_wino_begin(run, a, tiles + block * amp_wino_in_floats(a));
+  b.image = wave->image + first;
+  b.images = amp_least(a->wino_images, wave->images - first);
+  b.rows = a->high.out;
+  b.out = amp_at(run, &a->out);
   amp_wino_size(&b);
   return b;
 }
 
-/* Transforms what one row of tiles reads. */
+/* Transforms the elements that one row of a wave's tiles reads. */
 AMP_FN void amp_wino_in_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpWinoWave *wave = (const AmpWinoWave *)args;
   const AmpConv *a = wave->l->a;
@@ -425,9 +429,8 @@ AMP_FN void amp_wino_group_chunk(const AmprtRun *run, const void *args, int64_t 
   const AmpConv *a = wave->l->a;
   const int64_t each = AMP_GROUP / AMP_OUTS, group = chunk / wave->blocks * each;
   AmpWinoBlock b = amp_wino_wave_block(run, wave, chunk % wave->blocks);
-  b.first = group;
-  b.last = amp_least(group + each, amp_pieces(a->k, AMP_OUTS));
-  amp_wino_groups(run, &b, &wave->l->cuts, b.first, b.last);
+  amp_wino_groups(run, &b, &wave->l->cuts, group,
+                  amp_least(group + each, amp_pieces(a->k, AMP_OUTS)));
 }
 
 /* All results. */

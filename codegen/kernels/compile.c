@@ -1,6 +1,7 @@
-/* compile_kernels TARGET UNIT HEADERS OUTPUT: compiles kernels that all programs have in common,
- * when ampcc is built, into a file that is installed with it (codegen/README.md). The compiler is
- * the one that ampcc calls unless it is told another. */
+/* compile_kernels TARGET UNIT HEADERS OUTPUT, which runs while ampcc is built: compiles one unit of
+ * the kernels whose text is the same in every program, by the compiler that ampcc calls by default,
+ * and writes the object as an entry of the cache to OUTPUT. That file is installed with ampcc, for
+ * the first compile of its users (codegen/README.md, What is compiled once). */
 #include "codegen/codegen.h"
 #include "ir/base/output.h"
 

@@ -452,8 +452,8 @@ static bool build(Build *b, const ProgramPart *part) {
 
 /* ---- what ampcc comes with ---- */
 
-/* Makes the object of a unit and its key; an object that the output holds already is taken from
- * there. False after a failure, without a line. */
+/* Compiles the unit called `name` and works out the key of its object. Where the output file is an
+ * entry of that key already, its object is taken instead. False after a failure, without a line. */
 static bool make_common(Build *b, const char *name, Object *object, Command *command) {
   PartBuild *p = b->part;
   const Backend *backend = p->part->backend;

@@ -58,7 +58,8 @@ const char *resource_find(Arena *arena, const char *wanted) {
   return folder;
 }
 
-/* Where the linker finds one of Backend.libraries; NULL if that is another argument. */
+/* The path of the file that an element of Backend.libraries names. NULL if the element is an option
+ * of the linker, such as -lm. */
 static const char *library_path(Arena *arena, const char *folder, const char *library) {
   if (strchr(library, '/'))
     return library;

@@ -80,6 +80,7 @@ static bool add_named(Arena *arena, const char *name, TargetList *list, const De
 
 bool targets_parse(Arena *arena, const char *text, TargetList *out) {
   const Device *beside = NULL;
+  const char *all = text;
   *out = (TargetList){0};
   for (const char *name; (name = list_word(arena, &text, ',')) != NULL;)
     if (!add_named(arena, name, out, &beside))
@@ -87,7 +88,7 @@ bool targets_parse(Arena *arena, const char *text, TargetList *out) {
   if (!out->n)
     fputs("ampcc: --target names nothing to build for\n", stderr);
   if (!out->arch)
-    out->arch = beside ? &cpu_aarch64 : cpus[0];
+    out->arch = targets_cpu(arena, all);
   if (beside && out->arch != &cpu_aarch64) {
     text_say(
         "ampcc: --target: %s%s is only found beside AArch64 CPUs: give %s in the place of %s\n",

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_ARGS = 96, PATH_BYTES = 4096 };
+enum { MAX_ARGS = 96 };
 static const char scratch_prefix[] = "ampcc";
 static const char shipped_folder[] = "kernels"; /* within the resource folder */
 
@@ -41,7 +41,6 @@ typedef struct Build {
   const CpuArch *arch;   /* the same of all parts */
   const char *resource;  /* folder of the runtime's headers, */
   const char *libraries; /* and of its libraries */
-  const char *here;      /* the current folder, or "" */
   Output output;
   const char *program; /* the path that the linker writes to */
   PartBuild *part;
@@ -281,7 +280,7 @@ static bool compile(Build *b) {
   Command *command = arena_alloc(b->arena, most * sizeof *command);
   PartBuild **owner = arena_alloc(b->arena, most * sizeof *owner);
   Object *object = arena_alloc(b->arena, most * sizeof *object);
-  const char *cache = b->options->cache, *paths[] = {b->folder, b->resource, b->here, NULL};
+  const char *cache = b->options->cache, *paths[] = {b->folder, b->resource, NULL};
   int n = 0, n_objects = 0;
   for (int i = 0; i < b->n_parts; i++)
     if (b->part[i].image) {
@@ -415,8 +414,6 @@ static bool build(Build *b, const ProgramPart *part) {
     if (!p->n_units)
       return false;
   }
-  b->here = getcwd(arena_alloc(b->arena, PATH_BYTES), PATH_BYTES);
-  b->here = b->here ? b->here : "";
   if (b->options->dry_run)
     return dry_run(b);
   b->folder = scratch_folder(b->arena, scratch_prefix);
@@ -457,7 +454,7 @@ static bool build(Build *b, const ProgramPart *part) {
 static bool make_common(Build *b, const char *name, Object *object, Command *command) {
   PartBuild *p = b->part;
   const Backend *backend = p->part->backend;
-  const char *paths[] = {b->folder, b->resource, b->here, NULL};
+  const char *paths[] = {b->folder, b->resource, NULL};
   int u = 0;
   p->n_units = backend->units(backend, b->arena, NULL, b->options, p->unit);
   while (u < p->n_units && !(p->unit[u].is_common && strcmp(p->unit[u].name, name) == 0))
@@ -496,8 +493,6 @@ int build_common(const Backend *backend, const char *name, const CodegenOptions 
   Command command;
   char *bytes, *entry = "";
   size_t size, n = 0;
-  b.here = getcwd(arena_alloc(arena, PATH_BYTES), PATH_BYTES);
-  b.here = b.here ? b.here : "";
   spawn_begin();
   b.folder = scratch_folder(arena, scratch_prefix);
   if (b.folder && make_common(&b, name, &object, &command) &&

@@ -12,10 +12,11 @@ MAKE, HEADERS = map(os.path.abspath, sys.argv[3:5])
 SHIPPED = pathlib.Path(RESOURCES, "kernels")
 
 
-def make(*flags, cache="", resources="resources", target="cpu", **env):
+def make(*flags, cache="", resources="resources", target="cpu", cwd=".", **env):
     """Returns the program, how many of its kernels were compiled, and what -v says of objects: found, missed and the rest of the line."""
-    done = subprocess.run([AMPCC, "small.amp", "--target=" + target, "--resource-dir=" + resources, "--cache-dir=" + cache, "-v", "--time-report",
-                           "-o", "out", *flags], capture_output=True, text=True, env=dict(os.environ, **env))
+    model, out, resources, cache = (p and os.path.abspath(p) for p in ("small.amp", "out", resources, cache))
+    done = subprocess.run([AMPCC, model, "--target=" + target, "--resource-dir=" + resources, "--cache-dir=" + cache, "-v", "--time-report",
+                           "-o", out, *flags], capture_output=True, text=True, cwd=cwd, env=dict(os.environ, **env))
     if done.returncode:
         sys.exit(done.stderr)
     said = re.findall(r"^ampcc: cache: object: (\d+) found, (\d+) missed(.*)$", done.stderr, re.M) or [("0", "0", "")]
@@ -43,6 +44,8 @@ def programs():
         check("%s: no kernels are compiled" % flags[0], (compiled, int(found), rest) == (0, n, ", %d that came with ampcc" % n), compiled, found, rest)
         check("and not copied", len(list(pathlib.Path("cache").iterdir())) == int(missed))
         check("the same program as without", compiled_here(*flags) == program)
+    for cwd in "/tmp", "/usr", "/":  # which are parts of what the compiler says of itself
+        check("in " + cwd, fresh(cwd=cwd)[1:] == (0, ("2", "3", ", 2 that came with ampcc")))
     check("oneDNN's has none", fresh("--cpu-library=onednn")[1:] == (0, ("0", "3", "")))
     if pathlib.Path("resources/kernels/armv8-a.amp_only_kernels").exists():
         program, compiled, (found, _, rest) = fresh(target="cpu:aarch64")

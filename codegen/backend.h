@@ -16,7 +16,7 @@ typedef struct Unit {
   bool is_common;        /* is its text the same in all programs? ampcc may come with the object */
 } Unit;
 
-enum { MAX_UNITS = 7 };
+enum { MAX_UNITS = 6 };
 struct json_t; /* jansson.h */
 
 struct Backend {

@@ -48,8 +48,14 @@ static void emit_head(const ProgramCode *program, FILE *out) {
   const CpuLibrary *library = cpu_library(program->emit.target);
   fputs("typedef void AmpFunction(const AmprtRun *run, const void *args);\n\n"
         "typedef struct AmpVariant { /* the functions compiled for one instruction set */\n"
-        "  AmpFunction *const *function;\n  unsigned needs;\n} AmpVariant;\n\n",
+        "  AmpFunction *const *function;\n  unsigned needs;\n} AmpVariant;\n\n"
+        "enum { /* the features that the compiler may use here, a bit each */\n"
+        "  AMP_NEEDS = 0\n",
         out);
+  const CpuFeature *feature = program->backend->arch->features;
+  for (int i = 0; feature[i].condition; i++)
+    fprintf(out, "#if %s\n              | 1 << %d\n#endif\n", feature[i].condition, i);
+  fputs("};\n\n", out);
   if (library->include)
     fputs(library->include, out);
   emit_lines(cpu_prelude, out);
@@ -65,36 +71,23 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
                            FILE *out, FILE *kernels) {
   (void)types, (void)kernels; /* the types stand among the functions */
   Arena *arena = program->arena;
-  Text names = {arena}, needs = {arena};
+  Text names = {arena};
   for (int i = 0; i < program->n_functions; i++)
     text_format(&names, "%s,\n", program->function[i]);
-  const CpuFeature *feature = program->backend->arch->features;
-  for (int i = 0; feature[i].condition; i++)
-    text_fill(&needs,
-              "#if $CONDITION\n"
-              "          | 1 << $BIT\n"
-              "#endif\n",
-              holes({"CONDITION", feature[i].condition}, {"BIT", .number = i}));
-  file_fill(
-      out, arena,
-      "#ifndef AMPCC_KERNELS\n"
-      "$FUNCTIONS\n"
-      "#endif\n"
-      "\n"
-      "#ifdef AMPCC_CODE\n"
-      "static AmpFunction *const functions[] = {\n"
-      "  $NAMES\n"
-      "  NULL};\n"
-      "\n"
-      "enum {\n"
-      "  needs = 0\n"
-      "$NEEDS\n"
-      "};\n"
-      "\n"
-      "const AmpVariant AMPCC_CODE = {functions, needs};\n"
-      "#endif\n"
-      "\n",
-      holes({"FUNCTIONS", functions}, {"NAMES", text_get(&names)}, {"NEEDS", text_get(&needs)}));
+  file_fill(out, arena,
+            "#ifndef AMPCC_KERNELS\n"
+            "$FUNCTIONS\n"
+            "#endif\n"
+            "\n"
+            "#ifdef AMPCC_CODE\n"
+            "static AmpFunction *const functions[] = {\n"
+            "  $NAMES\n"
+            "  NULL};\n"
+            "\n"
+            "const AmpVariant AMPCC_CODE = {functions, AMP_NEEDS};\n"
+            "#endif\n"
+            "\n",
+            holes({"FUNCTIONS", functions}, {"NAMES", text_get(&names)}));
 }
 
 static void emit_fits(const ProgramCode *program, FILE *out) {
@@ -114,14 +107,14 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
                 holes({"BIT", .number = i}, {"PAYS", f->pays}));
     if (f->level)
       text_fill(&levels,
-                "if (bound->needs & 1u << $BIT)\n"
+                "if (bound & 1u << $BIT)\n"
                 "  level = \"$LEVEL\";\n",
                 holes({"BIT", .number = i}, {"LEVEL", f->level}));
   }
   for (int i = 0; i < program->module->n_graphs; i++)
     text_fill(&graphs,
               "for (int i = 0; i < n_kernels_$GRAPH; i++)\n"
-              "  kernels_$GRAPH[i].run = variant->function[functions_$GRAPH[i]];\n",
+              "  kernels_$GRAPH[i].run = functions->function[functions_$GRAPH[i]];\n",
               holes({"GRAPH", program->graph[i].ident}));
   text_fill_lines(&all, cpu_fits,
                   holes({"HERE", arch->is_here}, {"TESTS", text_get(&tests)},
@@ -163,43 +156,61 @@ static bool has_products(const Module *module, bool in_bf16) {
   return !module;
 }
 
+/* What a program may run on a CPU: functions, and convolutions, which are compiled apart. */
+typedef struct Level {
+  const char *functions, *kernels, *march;
+  const char *feature; /* of the convolutions alone */
+} Level;
+
+/* Those of a program for any x86-64, the widest first. Only convolutions multiply bf16. */
+static const Level x86_64_levels[] = {{"amp_v4", "amp_bf16_kernels", "x86-64-v4", "-mavx512bf16"},
+                                      {"amp_v4", "amp_v4_kernels", "x86-64-v4"},
+                                      {"amp_v3", "amp_v3_kernels", "x86-64-v3"}};
+
 static int units(const Backend *backend, Arena *arena, const Module *module,
                  const CodegenOptions *options, Unit unit[MAX_UNITS]) {
   const CpuModel *cpu = cpu_model(backend, options);
   const CpuLibrary *library = cpu_library(backend->target);
-  int n = 0;
+  const Level only = {"amp_only", "amp_only_kernels", cpu->march ? cpu->march : cpu->name,
+                      cpu->flag};
+  const Level *level = &only, *past = &only + 1;
   if (strcmp(cpu->name, "x86-64-v3") == 0) {
-    if (library->multiplies_bf16 && has_products(module, true))
-      unit[n++] = (Unit){"amp_bf16", .march = "x86-64-v4", .feature = "-mavx512bf16"};
-    unit[n++] = (Unit){"amp_v4", .march = "x86-64-v4"};
-    unit[n++] = (Unit){"amp_v3", .march = "x86-64-v3"};
-  } else {
-    unit[n++] =
-        (Unit){"amp_only", .march = cpu->march ? cpu->march : cpu->name, .feature = cpu->flag};
+    bool in_pairs = library->multiplies_bf16 && has_products(module, true);
+    level = x86_64_levels + (in_pairs ? 0 : 1);
+    past = x86_64_levels + sizeof x86_64_levels / sizeof *x86_64_levels;
   }
-  const char *all = "", *apart = NULL;
-  bool has_kernels = library->kernels && has_products(module, false);
-  for (int i = 0, n_levels = n; i < n_levels; i++) {
-    unit[i].kernels = true;
-    unit[i].level = "-O2";
-    unit[i].define[0] = arena_printf(arena, "-DAMPCC_CODE=%s", unit[i].name);
-    all = arena_printf(arena, "%s V(%s)", all, unit[i].name);
-    if (!has_kernels)
-      continue;
-    const char *name = arena_printf(arena, "%s_kernels", unit[i].name);
-    apart = arena_printf(arena, "-DAMPCC_APART=%s", name);
-    unit[i].define[1] = apart;
-    unit[n] = unit[i];
-    unit[n].name = name;
-    unit[n].is_common = true;
-    unit[n].define[0] = arena_printf(arena, "-DAMPCC_KERNELS=%s", name);
-    unit[n++].define[1] = NULL;
+  const bool apart = library->kernels && has_products(module, false);
+  const char *all = "", *is_apart = apart ? "-DAMPCC_APART" : NULL;
+  Unit kernels[MAX_UNITS];
+  int n = 0, n_kernels = 0;
+  for (; level < past; level++) {
+    if (!n || strcmp(unit[n - 1].name, level->functions) != 0)
+      unit[n++] =
+          (Unit){level->functions,
+                 .kernels = true,
+                 .level = "-O2",
+                 .march = level->march,
+                 .feature = cpu->flag,
+                 .define = {arena_printf(arena, "-DAMPCC_CODE=%s", level->functions), is_apart}};
+    if (apart)
+      kernels[n_kernels++] =
+          (Unit){level->kernels,
+                 .kernels = true,
+                 .level = "-O2",
+                 .march = level->march,
+                 .feature = level->feature,
+                 .define = {arena_printf(arena, "-DAMPCC_KERNELS=%s", level->kernels)},
+                 .is_common = true};
+    all = apart ? arena_printf(arena, "%s K(%s,%s)", all, level->functions, level->kernels)
+                : arena_printf(arena, "%s V(%s)", all, level->functions);
   }
+  for (int i = 0; i < n_kernels; i++)
+    unit[n++] = kernels[i];
   /* must run on every CPU, if only to say that this one will not do */
   unit[n] = (Unit){.name = backend->ident,
                    .level = "-O1",
                    .march = backend->arch->any,
-                   .define = {arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1), apart}};
+                   .define = {arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1), is_apart}};
   return n + 1;
 }
 

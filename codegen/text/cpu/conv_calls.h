@@ -1,7 +1,8 @@
 /* How a program calls convolutions that are compiled apart from its other kernels: once for each
  * instruction set, as an object that is the same in all programs, so that the compiler's cache has
- * it. There AMPCC_KERNELS names the table of functions (conv_run.h); where they are called,
- * AMPCC_APART names the same table. A text that is compiled as a whole has neither. */
+ * it. There AMPCC_KERNELS names the table of functions (conv_run.h). Where they are called,
+ * AMPCC_APART is defined, and the table is the one that was chosen for the CPU (fits.c.in). A text
+ * that is compiled as a whole has neither. */
 #ifndef AMP_CONV_CALLS_H
 #define AMP_CONV_CALLS_H
 
@@ -9,6 +10,7 @@
 #include "codegen/text/cpu/prelude.h"
 
 typedef struct AmpConvolutions {
+  unsigned needs; /* AMP_NEEDS, where they were compiled */
   void (*conv_with)(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid, AmpLoopFn *behind,
                     const void *args, const AmpRef *reads, uint64_t each);
   void (*conv)(const AmprtRun *run, const void *args);
@@ -16,19 +18,19 @@ typedef struct AmpConvolutions {
 } AmpConvolutions;
 
 #ifdef AMPCC_APART
-extern const AmpConvolutions AMPCC_APART;
+extern const AmpConvolutions *amp_kernels;
 
 AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid,
                           AmpLoopFn *behind, const void *args, const AmpRef *reads, uint64_t each) {
-  AMPCC_APART.conv_with(run, a, grid, behind, args, reads, each);
+  amp_kernels->conv_with(run, a, grid, behind, args, reads, each);
 }
 
 AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
-  AMPCC_APART.conv(run, args);
+  amp_kernels->conv(run, args);
 }
 
 AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
-  AMPCC_APART.conv_grad(run, args);
+  amp_kernels->conv_grad(run, args);
 }
 #endif
 

@@ -66,7 +66,7 @@ AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
 }
 
 #ifdef AMPCC_KERNELS
-const AmpConvolutions AMPCC_KERNELS = {amp_conv_with, amp_conv, amp_conv_grad};
+const AmpConvolutions AMPCC_KERNELS = {AMP_NEEDS, amp_conv_with, amp_conv, amp_conv_grad};
 #endif
 
 #endif

@@ -129,6 +129,19 @@ def compile_fakes(cc, folder, *jansson):
     return shim
 
 
+def faked_toolkit(to):
+    """A toolkit at `to` of links to all of TOOLKIT's files but its static cudart, which is to be put where the result says."""
+    parts = ["lib64"] if os.path.exists(TOOLKIT + "/lib64/libcudart_static.a") else ["nvidia", "cu13", "lib"] # of the wheels
+    source = TOOLKIT
+    for part in parts + ["libcudart_static.a"]:
+        os.makedirs(to)
+        for path in os.scandir(os.path.realpath(source)):
+            if path.name not in (part, "lib" if part == "lib64" else part):
+                os.symlink(path.path, to + "/" + path.name)
+        source, to = source + "/" + part, to + "/" + part
+    return to
+
+
 def kernels(cc, stem, shim):
     """The text of a part's kernels as C, as tests/cuda/shim/kernels.c compiles it."""
     run(cc, "-x", "c", "-std=gnu11", "-w", "-O2", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-include",
@@ -151,14 +164,7 @@ def fakes():
             copy_runtime("faked")
             shutil.copy("fakes_there/cudart.a", "faked/aarch64/libcudart_static.a")
         else:
-            os.makedirs("toolkit/lib64")
-            for path in os.scandir(TOOLKIT):
-                if path.name not in ("lib64", "lib"):
-                    os.symlink(path.path, "toolkit/" + path.name)
-            for path in os.scandir(os.path.realpath(TOOLKIT + "/lib64")):
-                if path.name != "libcudart_static.a":
-                    os.symlink(path.path, "toolkit/lib64/" + path.name)
-            shutil.copy("fakes_here/cudart.a", "toolkit/lib64/libcudart_static.a")
+            shutil.copy("fakes_here/cudart.a", faked_toolkit("toolkit"))
         build("on_" + name, "--target=" + target, runtime, "--save-temps=on_" + name)
         env = {"FAKE_CUDA_KERNELS": kernels(cc, "on_%s.cuda_sm_90" % name, shim), "LD_LIBRARY_PATH": os.path.abspath("fakes_" + name)}
         folders[name] = "trained_" + name

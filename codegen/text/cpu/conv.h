@@ -115,9 +115,9 @@ AMP_INLINE void amp_conv_round(int dtype, uint16_t *to, const float *from, const
       amp_store_few_f16(to + i, from + i);
     return;
   }
-  AMP_SIMD
-  for (int i = 0; i < n; i++)
-    to[i] = amp_to_bf16(from[i]);
+  AMP_UNROLL(8)
+  for (int i = 0; i < n; i += AMP_WIDE)
+    amp_v_round_bf16(to + i, amp_v_load(from + i));
 }
 
 /* Where a tile is copied, its register tiles prefetch what the next tile reads, which lies behind

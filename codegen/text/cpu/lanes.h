@@ -25,6 +25,7 @@ typedef float AmpVLoose __attribute__((vector_size(16), aligned(4), may_alias));
 #endif
 
 typedef int32_t AmpVBits __attribute__((vector_size(4 * AMP_WIDE)));
+typedef uint32_t AmpVWords __attribute__((vector_size(4 * AMP_WIDE)));
 typedef uint16_t AmpVHalves __attribute__((vector_size(2 * AMP_WIDE)));
 
 /* For loops over the vectors of a register tile: all n iterations are written out, so that each
@@ -66,6 +67,15 @@ AMP_INLINE AmpV amp_v_read(int dtype, const void *base, int64_t at) {
   for (int i = 0; i < AMP_WIDE; i += AMP_F16_STEP)
     amp_load_few_f16(f + i, half + i);
   return amp_v_load(f);
+}
+
+/* Stores v as bf16, rounded as amp_round_bf16 does. */
+AMP_INLINE void amp_v_round_bf16(uint16_t *to, AmpV v) {
+  const AmpVWords u = (AmpVWords)v, is_nan = (AmpVWords)(v != v);
+  const AmpVWords rounded = u + 0x7fffu + (u >> 16 & 1u);
+  const AmpVWords all = (is_nan & (u | 0x400000u)) | (~is_nan & rounded);
+  const AmpVHalves h = __builtin_convertvector(all >> 16, AmpVHalves);
+  __builtin_memcpy(to, &h, sizeof h);
 }
 
 /* x in every element */

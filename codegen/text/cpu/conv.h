@@ -109,15 +109,9 @@ AMP_FN void amp_list_taps(AmpConvPart *p, int trim, int64_t row, int64_t col) {
 
 /* Stores n results, a number that the compiler knows, as 16-bit floats. */
 AMP_INLINE void amp_conv_round(int dtype, uint16_t *to, const float *from, const int n) {
-  if (dtype == AMPRT_F16) {
-    AMP_UNROLL(8)
-    for (int i = 0; i < n; i += AMP_F16_STEP)
-      amp_store_few_f16(to + i, from + i);
-    return;
-  }
   AMP_UNROLL(8)
   for (int i = 0; i < n; i += AMP_WIDE)
-    amp_v_round_bf16(to + i, amp_v_load(from + i));
+    amp_v_round(dtype, to + i, amp_v_load(from + i));
 }
 
 /* Where a tile is copied, its register tiles prefetch what the next tile reads, which lies behind

@@ -27,6 +27,7 @@ typedef float AmpVLoose __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t AmpVBits __attribute__((vector_size(4 * AMP_WIDE)));
 typedef uint32_t AmpVWords __attribute__((vector_size(4 * AMP_WIDE)));
 typedef uint16_t AmpVHalves __attribute__((vector_size(2 * AMP_WIDE)));
+typedef int16_t AmpVShorts __attribute__((vector_size(2 * AMP_WIDE))); /* to compilers */
 
 /* For loops over the vectors of a register tile: all n iterations are written out, so that each
  * element of an array of vectors becomes a register. */
@@ -62,20 +63,44 @@ AMP_INLINE AmpV amp_v_read(int dtype, const void *base, int64_t at) {
     __builtin_memcpy(&h, half, sizeof h);
     return (AmpV)(__builtin_convertvector(h, AmpVBits) << 16);
   }
+#if defined __AVX512F__
+  AmpVHalves h;
+  __builtin_memcpy(&h, half, sizeof h);
+  return __builtin_ia32_vcvtph2ps512_mask((AmpVShorts)h, (AmpV){0}, (unsigned short)-1, 4);
+#else
   float f[AMP_WIDE];
   AMP_UNROLL(4)
   for (int i = 0; i < AMP_WIDE; i += AMP_F16_STEP)
     amp_load_few_f16(f + i, half + i);
   return amp_v_load(f);
+#endif
 }
 
-/* Stores v as bf16, rounded as amp_round_bf16 does. */
+/* Stores v as 16-bit floats, rounded as amp_round_f16 and amp_round_bf16 do. */
+AMP_INLINE void amp_v_round_f16(uint16_t *to, AmpV v) {
+#if defined __AVX512F__
+  const AmpVShorts h = __builtin_ia32_vcvtps2ph512_mask(v, 0, (AmpVShorts){0}, (unsigned short)-1);
+  __builtin_memcpy(to, &h, sizeof h);
+#else
+  float f[AMP_WIDE];
+  amp_v_store(f, v);
+  AMP_UNROLL(4)
+  for (int i = 0; i < AMP_WIDE; i += AMP_F16_STEP)
+    amp_store_few_f16(to + i, f + i);
+#endif
+}
 AMP_INLINE void amp_v_round_bf16(uint16_t *to, AmpV v) {
   const AmpVWords u = (AmpVWords)v, is_nan = (AmpVWords)(v != v);
   const AmpVWords rounded = u + 0x7fffu + (u >> 16 & 1u);
   const AmpVWords all = (is_nan & (u | 0x400000u)) | (~is_nan & rounded);
   const AmpVHalves h = __builtin_convertvector(all >> 16, AmpVHalves);
   __builtin_memcpy(to, &h, sizeof h);
+}
+AMP_INLINE void amp_v_round(int dtype, uint16_t *to, AmpV v) {
+  if (dtype == AMPRT_F16)
+    amp_v_round_f16(to, v);
+  else
+    amp_v_round_bf16(to, v);
 }
 
 /* x in every element */

@@ -218,19 +218,16 @@ AMP_FN void amp_wino_multiply(const AmprtRun *run, const AmpWinoBlock *p, int64_
  * floats. */
 AMP_FN void amp_wino_round(const int side, AmpV y[4][4], const AmpRef *ref, void *out, int64_t to,
                            int64_t row, int64_t col, int64_t rows, int64_t cols, int m) {
-  float buf[AMP_WIDE];
   for (int i = 0; i < side && i < rows; i++)
     for (int j = 0; j < side && j < cols; j++) {
       const int64_t at = to + i * row + j * col;
-      if (m >= AMP_WIDE && ref->dtype == AMPRT_BF16) {
-        amp_v_round_bf16((uint16_t *)out + at, y[i][j]);
-        continue;
-      }
-      amp_v_store(buf, y[i][j]);
-      if (m >= AMP_WIDE)
-        amp_conv_round(ref->dtype, (uint16_t *)out + at, buf, AMP_WIDE);
-      else
+      if (m >= AMP_WIDE) {
+        amp_v_round(ref->dtype, (uint16_t *)out + at, y[i][j]);
+      } else {
+        float buf[AMP_WIDE];
+        amp_v_store(buf, y[i][j]);
         amp_write(ref->dtype, out, at, m, buf);
+      }
     }
 }
 

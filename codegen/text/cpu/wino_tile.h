@@ -151,28 +151,32 @@ AMP_INLINE void amp_wino_e(const int side, const AmpV *y, AmpV *to) {
 /* The rows of an image that a row of tiles reads, and columns 0..cols-1 of them: what lies beyond
  * is zeros. */
 typedef struct AmpWinoRows {
-  const float *at[AMP_WINO_EDGE];
-  int64_t step[AMP_WINO_EDGE]; /* from column to column; 0: a row of zeros */
+  int dtype;
+  const char *at[AMP_WINO_EDGE];
+  int64_t step[AMP_WINO_EDGE]; /* bytes from column to column; 0: a row of zeros */
   int64_t cols;
-  int64_t line; /* from row to row; 0 where they are copies */
+  int64_t line; /* bytes from row to row; 0 where they are copies */
 } AmpWinoRows;
 
-/* Sets n rows of an image from h on, of one block of channels: where they lie; in `copy` those of a
- * block that is not whole, of 16-bit floats, and of images whose channels do not lie side by
- * side. (A result in place of `r` would be copied with wide vectors, which wait until all stores
- * before them are done, some 6 % of a step of CIFAR's ResNet-20.) */
+/* Sets n rows of an image from h on, of one block of channels: where they lie; in `copy`, as
+ * floats, those of a block that is not whole, and of images whose channels do not lie side by side.
+ * (A result in place of `r` would be copied with wide vectors, which wait until all stores before
+ * them are done, some 6 % of a step of CIFAR's ResNet-20.) */
 AMP_FN void amp_wino_rows(AmpWinoRows *r, const AmpSource *s, float *copy, int64_t block,
                           int64_t image, int64_t h, int n) {
   static const float zeros[AMP_BLOCK];
   const int64_t c = block * AMP_BLOCK, channels = amp_in_block(s->c, block);
-  const int lies = s->dtype == AMPRT_F32 && s->channel == 1 && channels == AMP_BLOCK;
+  const int lies = s->channel == 1 && channels == AMP_BLOCK;
+  const int64_t pixel = s->pixel * amp_size(s->dtype);
+  r->dtype = lies ? s->dtype : AMPRT_F32;
   r->cols = s->w;
-  r->line = lies ? s->w * s->pixel : 0;
+  r->line = lies ? s->w * pixel : 0;
   for (int i = 0; i < n; i++, copy += s->w * AMP_BLOCK) {
     const int inside = h + i >= 0 && h + i < s->h;
     const int64_t from = (image * s->h + h + i) * s->w * s->pixel + c * s->channel;
-    r->at[i] = !inside ? zeros : lies ? (const float *)s->data + from : copy;
-    r->step[i] = !inside ? 0 : lies ? s->pixel : AMP_BLOCK;
+    const char *at = lies ? (const char *)s->data + from * amp_size(s->dtype) : (const char *)copy;
+    r->at[i] = inside ? at : (const char *)zeros;
+    r->step[i] = !inside ? 0 : lies ? pixel : AMP_BLOCK * (int64_t)sizeof(float);
     if (!inside || lies)
       continue;
     if (channels < AMP_BLOCK)
@@ -181,13 +185,21 @@ AMP_FN void amp_wino_rows(AmpWinoRows *r, const AmpSource *s, float *copy, int64
   }
 }
 
-/* The vectors that begin at float `lane` of one column, of n rows. */
+/* The vectors that begin at channel `lane` of one column, of n rows. */
+AMP_INLINE void amp_wino_take_as(const int dtype, const AmpWinoRows *r, int64_t column, int lane,
+                                 AmpV *d, const int n) {
+  AMP_UNROLL(6)
+  for (int i = 0; i < n; i++)
+    d[i] = amp_v_read(dtype, r->at[i] + column * r->step[i], lane);
+}
 AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, AmpV *d,
                               const int n) {
-  if (column >= 0 && column < r->cols) {
-    AMP_UNROLL(6)
-    for (int i = 0; i < n; i++)
-      d[i] = amp_v_load(r->at[i] + column * r->step[i] + lane);
+  if (column >= 0 && column < r->cols && r->dtype == AMPRT_F32) {
+    amp_wino_take_as(AMPRT_F32, r, column, lane, d, n);
+  } else if (column >= 0 && column < r->cols && r->dtype == AMPRT_BF16) {
+    amp_wino_take_as(AMPRT_BF16, r, column, lane, d, n);
+  } else if (column >= 0 && column < r->cols) {
+    amp_wino_take_as(AMPRT_F16, r, column, lane, d, n);
   } else {
     AMP_UNROLL(6)
     for (int i = 0; i < n; i++)

@@ -70,8 +70,7 @@ static bool is_wanted(int l, int f) {
 /* A short run takes every level and every form, but few pairs of them. */
 static bool is_in_short(int l, int f) {
   if (form[f].dtype == DT_F32)
-    return (form[f].winograd == WINOGRAD_OFF) == (l != V3) ||
-           form[f].winograd == WINOGRAD_BY_CHANNELS;
+    return (form[f].winograd == WINOGRAD_OFF) == (l != V3);
   return form[f].dtype != DT_BF16 || l != V3 || !level_is_here(BF16);
 }
 

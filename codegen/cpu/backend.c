@@ -179,8 +179,9 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
     level = x86_64_levels + (in_pairs ? 0 : 1);
     past = x86_64_levels + sizeof x86_64_levels / sizeof *x86_64_levels;
   }
-  const bool apart = library->kernels && has_products(module, false);
-  const char *all = "", *is_apart = apart ? "-DAMPCC_APART" : NULL;
+  const char *all = "", *apart = NULL;
+  if (library->kernels && has_products(module, false))
+    apart = "-DAMPCC_APART";
   Unit kernels[MAX_UNITS];
   int n = 0, n_kernels = 0;
   for (; level < past; level++) {
@@ -192,7 +193,7 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
                  .level = "-O1",
                  .march = level->march,
                  .feature = cpu->flag,
-                 .define = {arena_printf(arena, "-DAMPCC_CODE=%s", level->functions), is_apart}};
+                 .define = {arena_printf(arena, "-DAMPCC_CODE=%s", level->functions), apart}};
     if (apart)
       kernels[n_kernels++] =
           (Unit){level->kernels,
@@ -211,7 +212,7 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   unit[n] = (Unit){.name = backend->ident,
                    .level = "-O1",
                    .march = backend->arch->any,
-                   .define = {arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1), is_apart}};
+                   .define = {arena_printf(arena, "-DAMPCC_TABLES=%s", all + 1), apart}};
   return n + 1;
 }
 

@@ -51,11 +51,6 @@ AMP_INLINE AmpGradView amp_grad_view(const float *at, const AmpAxis *high, const
   return v;
 }
 
-AMP_INLINE void amp_grad_copy_block(float *to, const float *from) {
-  for (int i = 0; i < AMP_BLOCK; i += AMP_WIDE)
-    amp_v_store(to + i, amp_v_load(from + i));
-}
-
 #ifdef __AVX512BF16__
 typedef uint16_t AmpS16 __attribute__((vector_size(32)));
 typedef uint32_t AmpU16 __attribute__((vector_size(64)));
@@ -104,14 +99,8 @@ AMP_INLINE void amp_grad_copy_channels(int dtype, int pairs, const AmpSource *s,
     amp_grad_copy_pair(to, (const uint16_t *)s->data + from, pair, n);
   else if (n < AMP_BLOCK)
     amp_copy_some(dtype, s->data, from, n, to);
-  else if (dtype == AMPRT_F32)
-    amp_grad_copy_block(to, (const float *)s->data + from);
-  else if (dtype == AMPRT_F16)
-    for (int i = 0; i < AMP_BLOCK; i += AMP_F16_STEP)
-      amp_load_few_f16(to + i, (const uint16_t *)s->data + from + i);
   else
-    for (int i = 0; i < AMP_BLOCK; i += 8)
-      amp_load8_bf16(to + i, (const uint16_t *)s->data + from + i);
+    amp_copy_block(dtype, to, s->data, from);
 }
 
 /* n pixels, the first at element `from`, each `step` after the one before, of all blocks. What lies

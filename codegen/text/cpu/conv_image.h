@@ -88,17 +88,18 @@ AMP_INLINE int64_t amp_tap_at(const AmpTileCopy *copy, int axis, const AmpAxis *
   return t % a->step * copy->phase[axis] + t / a->step * copy->step[axis];
 }
 
-/* n pixels of a whole block, the first at element `from`, each `step` after the one before. */
+/* A whole block of channels, from element `from` on. */
+AMP_INLINE void amp_copy_block(int dtype, float *to, const void *data, int64_t from) {
+  AMP_UNROLL(4)
+  for (int i = 0; i < AMP_BLOCK; i += AMP_WIDE)
+    amp_v_store(to + i, amp_v_read(dtype, data, from + i));
+}
+
+/* The same of n pixels, each `step` elements after the one before. */
 AMP_INLINE void amp_copy_blocks(int dtype, const AmpSource *s, float *to, int64_t from, int64_t n,
                                 int64_t step) {
-  for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
-    if (dtype == AMPRT_F32)
-      __builtin_memcpy(to, (const float *)s->data + from, AMP_BLOCK * sizeof *to);
-    for (int j = 0; j < AMP_BLOCK && dtype == AMPRT_F16; j += AMP_F16_STEP)
-      amp_load_few_f16(to + j, (const uint16_t *)s->data + from + j);
-    for (int j = 0; j < AMP_BLOCK && dtype == AMPRT_BF16; j += 8)
-      amp_load8_bf16(to + j, (const uint16_t *)s->data + from + j);
-  }
+  for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step)
+    amp_copy_block(dtype, to, s->data, from);
 }
 
 /* The same of a block with fewer channels. What lies behind them in the copy is never used. */

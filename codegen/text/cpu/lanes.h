@@ -27,7 +27,7 @@ typedef float AmpVLoose __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t AmpVBits __attribute__((vector_size(4 * AMP_WIDE)));
 typedef uint32_t AmpVWords __attribute__((vector_size(4 * AMP_WIDE)));
 typedef uint16_t AmpVHalves __attribute__((vector_size(2 * AMP_WIDE)));
-typedef int16_t AmpVShorts __attribute__((vector_size(2 * AMP_WIDE))); /* to compilers */
+typedef int16_t AmpVShorts __attribute__((vector_size(2 * AMP_WIDE))); /* of compilers for f16 */
 
 /* For loops over the vectors of a register tile: all n iterations are written out, so that each
  * element of an array of vectors becomes a register. */

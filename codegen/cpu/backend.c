@@ -159,7 +159,7 @@ static bool has_products(const Module *module, bool in_bf16) {
 /* What a program may run on a CPU: functions, and convolutions, which are compiled apart. */
 typedef struct Level {
   const char *functions, *kernels, *march;
-  const char *feature; /* of the convolutions alone */
+  const char *feature; /* of the convolutions; functions have that of the CPU's row */
 } Level;
 
 /* Those of a program for any x86-64, the widest first. Only convolutions multiply bf16. */
@@ -173,41 +173,32 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   const CpuLibrary *library = cpu_library(backend->target);
   const Level only = {"amp_only", "amp_only_kernels", cpu->march ? cpu->march : cpu->name,
                       cpu->flag};
-  const Level *level = &only, *past = &only + 1;
+  const Level *first = &only, *past = &only + 1;
   if (strcmp(cpu->name, "x86-64-v3") == 0) {
     bool in_pairs = library->multiplies_bf16 && has_products(module, true);
-    level = x86_64_levels + (in_pairs ? 0 : 1);
+    first = x86_64_levels + (in_pairs ? 0 : 1);
     past = x86_64_levels + sizeof x86_64_levels / sizeof *x86_64_levels;
   }
   const char *all = "", *apart = NULL;
   if (library->kernels && has_products(module, false))
     apart = "-DAMPCC_APART";
-  Unit kernels[MAX_UNITS];
-  int n = 0, n_kernels = 0;
-  for (; level < past; level++) {
+  int n = 0;
+  for (const Level *l = first; l < past; l++) {
+    all = apart ? arena_printf(arena, "%s K(%s,%s)", all, l->functions, l->kernels)
+                : arena_printf(arena, "%s V(%s)", all, l->functions);
+    if (n && strcmp(unit[n - 1].name, l->functions) == 0)
+      continue;
     /* Loops over vectors are explicit, so -O2 makes them no faster, and takes 1.5 times as long. */
-    if (!n || strcmp(unit[n - 1].name, level->functions) != 0)
-      unit[n++] =
-          (Unit){level->functions,
-                 .kernels = true,
-                 .level = "-O1",
-                 .march = level->march,
-                 .feature = cpu->flag,
-                 .define = {arena_printf(arena, "-DAMPCC_CODE=%s", level->functions), apart}};
-    if (apart)
-      kernels[n_kernels++] =
-          (Unit){level->kernels,
-                 .kernels = true,
-                 .level = "-O2",
-                 .march = level->march,
-                 .feature = level->feature,
-                 .define = {arena_printf(arena, "-DAMPCC_KERNELS=%s", level->kernels)},
-                 .is_common = true};
-    all = apart ? arena_printf(arena, "%s K(%s,%s)", all, level->functions, level->kernels)
-                : arena_printf(arena, "%s V(%s)", all, level->functions);
+    const char *code = arena_printf(arena, "-DAMPCC_CODE=%s", l->functions);
+    unit[n++] = (Unit){l->functions,      .kernels = true,         .level = "-O1",
+                       .march = l->march, .define = {code, apart}, .feature = cpu->flag};
   }
-  for (int i = 0; i < n_kernels; i++)
-    unit[n++] = kernels[i];
+  for (const Level *l = first; apart && l < past; l++) {
+    const char *table = arena_printf(arena, "-DAMPCC_KERNELS=%s", l->kernels);
+    unit[n++] =
+        (Unit){l->kernels,        .kernels = true,   .level = "-O2",       .is_common = true,
+               .march = l->march, .define = {table}, .feature = l->feature};
+  }
   /* must run on every CPU, if only to say that this one will not do */
   unit[n] = (Unit){.name = backend->ident,
                    .level = "-O1",

@@ -129,17 +129,19 @@ def compile_fakes(cc, folder, *jansson):
     return shim
 
 
-def faked_toolkit(to):
-    """A toolkit at `to` of links to all of TOOLKIT's files but its static cudart, which is to be put where the result says."""
-    parts = ["lib64"] if os.path.exists(TOOLKIT + "/lib64/libcudart_static.a") else ["nvidia", "cu13", "lib"] # of the wheels
+def faked_toolkit(to, cudart):
+    """A toolkit of links to TOOLKIT's files, with `cudart` in the place of its static cudart."""
+    name = "libcudart_static.a"
+    folders = ["lib64"] if os.path.exists(TOOLKIT + "/lib64/" + name) else ["nvidia", "cu13", "lib"]  # of the wheels
+    left_out = {name, *folders, "lib"}  # "lib" is another name of lib64
     source = TOOLKIT
-    for part in parts + ["libcudart_static.a"]:
-        os.makedirs(to)
+    for folder in ["", *folders]:
+        source, to = os.path.join(source, folder), os.path.join(to, folder)
+        os.makedirs(to, exist_ok=True)
         for path in os.scandir(os.path.realpath(source)):
-            if path.name not in (part, "lib" if part == "lib64" else part):
-                os.symlink(path.path, to + "/" + path.name)
-        source, to = source + "/" + part, to + "/" + part
-    return to
+            if path.name not in left_out:
+                os.symlink(path.path, os.path.join(to, path.name))
+    shutil.copy(cudart, os.path.join(to, name))
 
 
 def kernels(cc, stem, shim):
@@ -164,7 +166,7 @@ def fakes():
             copy_runtime("faked")
             shutil.copy("fakes_there/cudart.a", "faked/aarch64/libcudart_static.a")
         else:
-            shutil.copy("fakes_here/cudart.a", faked_toolkit("toolkit"))
+            faked_toolkit("toolkit", "fakes_here/cudart.a")
         build("on_" + name, "--target=" + target, runtime, "--save-temps=on_" + name)
         env = {"FAKE_CUDA_KERNELS": kernels(cc, "on_%s.cuda_sm_90" % name, shim), "LD_LIBRARY_PATH": os.path.abspath("fakes_" + name)}
         folders[name] = "trained_" + name

@@ -1,9 +1,8 @@
 /* The CPU's own kernels, cross-compiled for AArch64 and run by an emulator: every row of cases.def
  * with a convolution or a matrix product against the evaluator, at every dtype with NEON, and every
  * eighth in f32 with SVE of 256 bits, whose emulation is ten times as slow; with Winograd's
- * convolutions and without. Both instruction sets round a
- * product and its sum once, so they must give the bits of AVX2. Skipped (77) without
- * gcc-aarch64-linux-gnu or qemu-user. */
+ * convolutions and without. Both instruction sets round a product and its sum once, so they must
+ * give the bits of AVX2. Skipped (77) without gcc-aarch64-linux-gnu or qemu-user. */
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"
 
@@ -16,11 +15,13 @@
     "aarch64-linux-gnu-gcc", "armv8-a+sve -msve-vector-bits=256",                                  \
         "qemu-aarch64 -cpu max,sve256=on,sve-default-vector-length=32"                             \
   }
+
 static bool takes(const Case *row) {
   GenClass gen = op_info[row->op].gen;
   return gen == GEN_CONV || gen == GEN_MATMUL || row->op == OP_BATCH_NORM;
 }
 
+/* Batch normalisations all, as graph 0 of a RowSet must not be empty. */
 static bool takes_eighth(const Case *row) {
   return takes(row) && ((row - ops_case) % 8 == 0 || row->op == OP_BATCH_NORM);
 }

@@ -1,8 +1,8 @@
 /* How a program calls convolutions that are compiled apart from its other kernels: once for each
  * instruction set, as an object that is the same in all programs, so that the compiler's cache has
- * it. There AMPCC_KERNELS names the table of functions (conv_run.h). Where they are called,
- * AMPCC_APART is defined, and the table is the one that was chosen for the CPU (fits.c.in). A text
- * that is compiled as a whole has neither. */
+ * it. That object is compiled with the macro AMPCC_KERNELS, which is the name of its table of
+ * functions (conv_run.h). The program's other objects are compiled with AMPCC_APART and call the
+ * table that was chosen for the CPU (fits.c.in). A text that is compiled as a whole has neither. */
 #ifndef AMP_CONV_CALLS_H
 #define AMP_CONV_CALLS_H
 

@@ -88,7 +88,7 @@ AMP_INLINE int64_t amp_tap_at(const AmpTileCopy *copy, int axis, const AmpAxis *
   return t % a->step * copy->phase[axis] + t / a->step * copy->step[axis];
 }
 
-/* A whole block of channels, from element `from` on. */
+/* Copies a whole block of channels of one pixel, which begins at element `from` of an image. */
 AMP_INLINE void amp_copy_block(int dtype, float *to, const void *data, int64_t from) {
   AMP_UNROLL(4)
   for (int i = 0; i < AMP_BLOCK; i += AMP_WIDE)

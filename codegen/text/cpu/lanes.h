@@ -27,7 +27,8 @@ typedef float AmpVLoose __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t AmpVBits __attribute__((vector_size(4 * AMP_WIDE)));
 typedef uint32_t AmpVWords __attribute__((vector_size(4 * AMP_WIDE)));
 typedef uint16_t AmpVHalves __attribute__((vector_size(2 * AMP_WIDE)));
-typedef int16_t AmpVShorts __attribute__((vector_size(2 * AMP_WIDE))); /* of compilers for f16 */
+typedef int16_t AmpVShorts
+    __attribute__((vector_size(2 * AMP_WIDE))); /* f16, as compilers declare it */
 
 /* For loops over the vectors of a register tile: all n iterations are written out, so that each
  * element of an array of vectors becomes a register. */
@@ -76,6 +77,9 @@ AMP_INLINE AmpV amp_v_read(int dtype, const void *base, int64_t at) {
 #endif
 }
 
+/* Of integers, with all bits of `take` set or none: `yes` where they are set, else `no`. */
+#define AMP_SELECT(take, yes, no) (((take) & (yes)) | (~(take) & (no)))
+
 /* Stores v as 16-bit floats, rounded as amp_round_f16 and amp_round_bf16 do. */
 AMP_INLINE void amp_v_round_f16(uint16_t *to, AmpV v) {
 #if defined __AVX512F__
@@ -92,8 +96,8 @@ AMP_INLINE void amp_v_round_f16(uint16_t *to, AmpV v) {
 AMP_INLINE void amp_v_round_bf16(uint16_t *to, AmpV v) {
   const AmpVWords u = (AmpVWords)v, is_nan = (AmpVWords)(v != v);
   const AmpVWords rounded = u + 0x7fffu + (u >> 16 & 1u);
-  const AmpVWords all = (is_nan & (u | 0x400000u)) | (~is_nan & rounded);
-  const AmpVHalves h = __builtin_convertvector(all >> 16, AmpVHalves);
+  const AmpVWords bits = AMP_SELECT(is_nan, u | 0x400000u, rounded);
+  const AmpVHalves h = __builtin_convertvector(bits >> 16, AmpVHalves);
   __builtin_memcpy(to, &h, sizeof h);
 }
 AMP_INLINE void amp_v_round(int dtype, uint16_t *to, AmpV v) {

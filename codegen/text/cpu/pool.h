@@ -47,8 +47,6 @@ AMP_INLINE AmpV amp_pool_read(int dtype, const void *base, int64_t at, int64_t n
   return amp_v_load(buf);
 }
 
-#define AMP_SELECT(take, yes, no) (((take) & (yes)) | (~(take) & (no)))
-
 /* Takes in one tap of a window. NaN counts as larger than all numbers; among equal values the first
  * one stays. */
 AMP_INLINE void amp_max_tap(AmpV *best, AmpVBits *at, AmpV x, int32_t tap) {

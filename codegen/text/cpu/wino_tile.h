@@ -158,10 +158,11 @@ typedef struct AmpWinoRows {
   int64_t line; /* bytes from row to row; 0 where they are copies */
 } AmpWinoRows;
 
-/* Sets n rows of an image from h on, of one block of channels: where they lie; in `copy`, as
- * floats, those of a block that is not whole, and of images whose channels do not lie side by side.
- * (A result in place of `r` would be copied with wide vectors, which wait until all stores before
- * them are done, some 6 % of a step of CIFAR's ResNet-20.) */
+/* Sets r to n rows of an image, from row h on, of one block of channels. They are read where they
+ * lie, in the image's type, but for a block that is not whole and for an image whose channels do
+ * not lie side by side, whose rows are copied to `copy` as floats. (If r were returned by value,
+ * the compiler would copy it with wide vectors, which wait until all stores before them are done:
+ * some 6 % of a step of CIFAR's ResNet-20.) */
 AMP_FN void amp_wino_rows(AmpWinoRows *r, const AmpSource *s, float *copy, int64_t block,
                           int64_t image, int64_t h, int n) {
   static const float zeros[AMP_BLOCK];
@@ -194,16 +195,16 @@ AMP_INLINE void amp_wino_take_as(const int dtype, const AmpWinoRows *r, int64_t 
 }
 AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, AmpV *d,
                               const int n) {
-  if (column >= 0 && column < r->cols && r->dtype == AMPRT_F32) {
-    amp_wino_take_as(AMPRT_F32, r, column, lane, d, n);
-  } else if (column >= 0 && column < r->cols && r->dtype == AMPRT_BF16) {
-    amp_wino_take_as(AMPRT_BF16, r, column, lane, d, n);
-  } else if (column >= 0 && column < r->cols) {
-    amp_wino_take_as(AMPRT_F16, r, column, lane, d, n);
-  } else {
+  if (column < 0 || column >= r->cols) {
     AMP_UNROLL(6)
     for (int i = 0; i < n; i++)
       d[i] = amp_v_all(0);
+  } else if (r->dtype == AMPRT_F32) {
+    amp_wino_take_as(AMPRT_F32, r, column, lane, d, n);
+  } else if (r->dtype == AMPRT_BF16) {
+    amp_wino_take_as(AMPRT_BF16, r, column, lane, d, n);
+  } else {
+    amp_wino_take_as(AMPRT_F16, r, column, lane, d, n);
   }
 }
 

@@ -76,7 +76,7 @@ static bool is_in_short(int l, int f) {
 
 /* All graphs of one program; `first` is what the first level gave, by graph, or is to be set. What
  * has the same bits is not compared with the evaluator again. */
-static int check_program(const RowSet *rows, Program *program, int l, EvalEnv *first[ROW_GRAPHS]) {
+static int check_program(RowSet *rows, Program *program, int l, EvalEnv *first[ROW_GRAPHS]) {
   int failed = 0;
   for (int g = 0; g < ROW_GRAPHS; g++) {
     EvalEnv *one = NULL;
@@ -118,14 +118,17 @@ int main(int argc, char **argv) {
   }
   for (int f = 0; f < N_FORMS; f++) {
     EvalEnv *first[ROW_GRAPHS] = {0};
+    if (f && form[f].dtype == form[f - 1].dtype)
+      rows_expect(&rows[f], &rows[f - 1]);
     for (int l = 0; l < N_LEVELS; l++)
       if (program[f][l]) {
         program_finish(program[f][l]);
         failed += check_program(&rows[f], program[f][l], l, first);
         n += rows_count(&rows[f]);
       }
-    arena_free(rows[f].arena);
   }
+  for (int f = 0; f < N_FORMS; f++)
+    arena_free(rows[f].arena);
   for (int l = 0; l < N_LEVELS; l++)
     if (!level_is_here(l))
       printf("this CPU lacks %s\n", level[l].march);

@@ -61,6 +61,8 @@ int main(int argc, char **argv) {
   }
   for (int f = 0; f < N_FORMS; f++) {
     program_finish(program[f]);
+    if (f && form[f].dtype == form[f - 1].dtype && form[f].takes == form[f - 1].takes)
+      rows_expect(&rows[f], &rows[f - 1]);
     for (int g = 0; g < ROW_GRAPHS; g++) {
       EvalEnv *here = rows_fill(rows[f].arena, rows[f].plain->graph[g]);
       EvalEnv *there = rows_fill(rows[f].arena, rows[f].plain->graph[g]);
@@ -71,8 +73,9 @@ int main(int argc, char **argv) {
                           arena_printf(rows[f].arena, "for %s", form[f].machine.march));
     }
     n += rows_count(&rows[f]);
-    arena_free(rows[f].arena);
   }
+  for (int f = 0; f < N_FORMS; f++)
+    arena_free(rows[f].arena);
   printf("%d rows, dtypes and instruction sets, %d failures\n", n, failed);
   return failed != 0;
 }

@@ -17,6 +17,8 @@ typedef struct RowSet {
   CompileOptions options;
   const Target *target;
   Module *plain, *planned; /* as written; after the passes */
+  /* What the evaluator gives, and the sums of the terms' magnitudes: NULL until compared with. */
+  EvalEnv *want[ROW_GRAPHS], *terms[ROW_GRAPHS];
 } RowSet;
 
 RowSet rows_plan(DType dtype, const Target *target, bool (*takes)(const Case *row));
@@ -29,7 +31,10 @@ EvalEnv *rows_fill(Arena *arena, const Graph *graph);
 /* Outputs and new state of graph g against the evaluator's, within the target's bounds or, where it
  * states none, the rows'. Prints each
  * failure and returns how many there were. */
-int rows_compare(const RowSet *set, EvalEnv *got, int g);
+int rows_compare(RowSet *set, EvalEnv *got, int g);
+/* Takes over what was evaluated for another set of the same rows at the same dtype, whose arena
+ * then has to live as long. */
+void rows_expect(RowSet *set, const RowSet *like);
 /* Two results of one graph, which must have the same bits; `again` says how the second was made.
  * Prints and counts as rows_compare does. */
 int rows_same(const RowSet *set, const EvalEnv *first, EvalEnv *second, const char *again);

@@ -30,15 +30,16 @@ static int stored_as(DType dtype, bool low) {
            "amp_load_$LOW(b$I, x$I + start, n);\n",                                                \
   .use = "b$I[i]"
 
+/* Each element is read whether or not it is used: AVX2 has no instruction to read only some of the
+ * elements of a vector of 16 bits, so GCC 12 would leave the whole loop scalar. */
+#define HELD_EACH .body = "const $HELD b$I = x$I[start + i];\n", .use = "b$I"
+#define BF16_EACH .body = "const float b$I = amp_from_bf16(x$I[start + i]);\n", .use = "b$I"
+
 /* Operands that are read element by element like the loop's space: by form, and by how they are
  * stored. */
 static const LoopLines element_lines[][N_STORED] = {
-    [LOAD_EACH] = {{POINTER, .use = "x$I[start + i]"},
-                   {POINTER, .use = "amp_from_bf16(x$I[start + i])"},
-                   {POINTER, CONVERTED}},
-    [LOAD_MADE] = {{MADE, .use = "x$I[start + i]"},
-                   {MADE, .use = "amp_from_bf16(x$I[start + i])"},
-                   {MADE, CONVERTED}}};
+    [LOAD_EACH] = {{POINTER, HELD_EACH}, {POINTER, BF16_EACH}, {POINTER, CONVERTED}},
+    [LOAD_MADE] = {{MADE, HELD_EACH}, {MADE, BF16_EACH}, {MADE, CONVERTED}}};
 
 /* Other operands: by form, and by whether the kernel holds them as they are stored or they are
  * stored in 16 bits. */

@@ -32,7 +32,7 @@ AMP_FN void amp_bn_grad_fold(float sdy, float sdyx, float gamma, float mean, flo
   *c = (float)(-scale * (double)sdy / M - (double)*b * (double)mean);
 }
 
-AMP_FN float amp_ema(float old, float batch, float momentum, double correction) {
+AMP_INLINE float amp_ema(float old, float batch, float momentum, double correction) {
   double m = (double)momentum;
   return (float)((double)old * m + (double)batch * correction * (1 - m));
 }

@@ -182,7 +182,10 @@ AMP_FN void amp_pack_pairs(float *to, const uint16_t *from, const uint16_t *othe
     AmpS8 a, b;
     __builtin_memcpy(&a, from + i, sizeof a);
     __builtin_memcpy(&b, other + i, sizeof b);
-    const AmpU8 both = __builtin_convertvector(b, AmpU8) << 16 | __builtin_convertvector(a, AmpU8);
+    AmpU8 first, second;
+    amp_widen8(&first, a);
+    amp_widen8(&second, b);
+    const AmpU8 both = second << 16 | first;
     __builtin_memcpy(to + i, &both, sizeof both);
   }
   if (m == AMP_OUTS && other)

@@ -54,6 +54,30 @@ AMP_INLINE void amp_v_store(float *to, AmpV v) {
   *(AmpVLoose *)to = v;
 }
 
+/* Words of 16 bits as such of 32, and back. */
+AMP_INLINE AmpVWords amp_v_from_halves(AmpVHalves h) {
+#if defined __AVX512F__ && !defined __clang__
+  return (AmpVWords)__builtin_ia32_pmovzxwd512_mask((AmpVShorts)h, (AmpVBits){0},
+                                                    (unsigned short)-1);
+#elif defined __AVX512F__ || !defined __AVX2__
+  return __builtin_convertvector(h, AmpVWords);
+#else
+  AmpVWords w;
+  amp_widen8(&w, h);
+  return w;
+#endif
+}
+AMP_INLINE AmpVHalves amp_v_to_halves(AmpVWords w) {
+#if defined __AVX512F__ && !defined __clang__
+  return (AmpVHalves)__builtin_ia32_pmovdw512_mask((AmpVBits)w, (AmpVShorts){0},
+                                                   (unsigned short)-1);
+#elif defined __AVX512F__ || !defined __AVX2__
+  return __builtin_convertvector(w, AmpVHalves);
+#else
+  return amp_narrow8(&w);
+#endif
+}
+
 /* The elements of a float tensor of any type from `at` on. */
 AMP_INLINE AmpV amp_v_read(int dtype, const void *base, int64_t at) {
   const uint16_t *half = (const uint16_t *)base + at;
@@ -62,7 +86,7 @@ AMP_INLINE AmpV amp_v_read(int dtype, const void *base, int64_t at) {
   if (dtype == AMPRT_BF16) {
     AmpVHalves h;
     __builtin_memcpy(&h, half, sizeof h);
-    return (AmpV)(__builtin_convertvector(h, AmpVBits) << 16);
+    return (AmpV)(amp_v_from_halves(h) << 16);
   }
 #if defined __AVX512F__
   AmpVHalves h;
@@ -95,9 +119,14 @@ AMP_INLINE void amp_v_round_f16(uint16_t *to, AmpV v) {
 }
 AMP_INLINE void amp_v_round_bf16(uint16_t *to, AmpV v) {
   const AmpVWords u = (AmpVWords)v, is_nan = (AmpVWords)(v != v);
-  const AmpVWords rounded = u + 0x7fffu + (u >> 16 & 1u);
-  const AmpVWords bits = AMP_SELECT(is_nan, u | 0x400000u, rounded);
-  const AmpVHalves h = __builtin_convertvector(bits >> 16, AmpVHalves);
+  const AmpVWords rounded = u + 0x7fffu + (u >> 16 & 1u), nan = u | 0x400000u;
+#if defined __AVX__ && !defined __AVX512F__
+  const AmpVWords bits =
+      (AmpVWords)__builtin_ia32_blendvps256((AmpV)rounded, (AmpV)nan, (AmpV)is_nan);
+#else
+  const AmpVWords bits = AMP_SELECT(is_nan, nan, rounded);
+#endif
+  const AmpVHalves h = amp_v_to_halves(bits >> 16);
   __builtin_memcpy(to, &h, sizeof h);
 }
 AMP_INLINE void amp_v_round(int dtype, uint16_t *to, AmpV v) {

@@ -2,23 +2,21 @@
 """GCC makes vector instructions of every loop over the elements of a tensor, for AVX2: vectors.py AMPCC ZOO
 
 What it cannot do so takes several times as long, and nothing else shows it. Skipped (77) with
-sanitizers, with another compiler and on other CPUs."""
+another compiler and on other CPUs."""
 import collections, os, platform, re, subprocess, sys, tempfile
 
 AMPCC, ZOO = map(os.path.abspath, sys.argv[1:3])
 ARITHMETIC = re.compile(r"\tv(?:add|sub|mul|div|sqrt|fmadd\d+)([sp])[sd]\b")
 
 
-def loops(objects):
+def loops(name):
     """By function: the loops of kernels and how many instructions compute one float or several."""
-    counts = collections.defaultdict(collections.Counter)
-    for name in objects:
-        function = None
-        for line in subprocess.run(["objdump", "-d", "--no-show-raw-insn", name], capture_output=True, text=True, check=True).stdout.splitlines():
-            if label := re.match(r"[0-9a-f]+ <(.*)>:", line):
-                function = label[1]
-            elif (found := ARITHMETIC.search(line)) and re.fullmatch(r"k_\w+_on(\.\w+)*", function):
-                counts[function][found[1]] += 1
+    counts, function = collections.defaultdict(collections.Counter), None
+    for line in subprocess.run(["objdump", "-d", "--no-show-raw-insn", name], capture_output=True, text=True, check=True).stdout.splitlines():
+        if label := re.match(r"[0-9a-f]+ <(.*)>:", line):
+            function = label[1]
+        elif (found := ARITHMETIC.search(line)) and re.fullmatch(r"k_\w+_on(\.\w+)*", function):
+            counts[function][found[1]] += 1
     return counts
 
 
@@ -29,11 +27,8 @@ with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     subprocess.run([ZOO, "cifar_resnet8", "-o", "model.pb"], check=True)
     for dtype in "fp32", "bf16", "fp16":
-        subprocess.run([AMPCC, "model.pb", "--target=cpu", f"--dtype={dtype}", "--batch-size=8", "-q", "--cpu=haswell", "--save-temps", "-o", dtype], check=True)
-        with open(dtype, "rb") as program:
-            if b"__asan_" in program.read():
-                sys.exit(77)
-        counts = loops(name for name in os.listdir() if name.startswith(dtype + ".") and name.endswith(".o"))
+        subprocess.run([AMPCC, "model.pb", "--target=cpu", f"--dtype={dtype}", "--batch-size=8", "-q", "--cpu=haswell", "--emit=obj", "-o", dtype], check=True)
+        counts = loops(dtype)
         scalar += [f"{dtype}: {function}" for function, count in counts.items() if not count["p"]]
         n += len(counts)
 print(f"{n} loops")

@@ -73,6 +73,8 @@ def again():
 def copy_runtime(folder, *left_out):
     shutil.copytree(RESOURCE, folder, ignore=lambda _, names: [
         n for n in names if n in left_out or (n != "aarch64" and not n.endswith((".a", ".h")))])
+    if os.path.isdir(RESOURCE + "/kernels"):
+        os.symlink(RESOURCE + "/kernels", folder + "/kernels")  # else they are compiled
 
 
 def batch():
@@ -167,8 +169,9 @@ def fakes():
             shutil.copy("fakes_there/cudart.a", "faked/aarch64/libcudart_static.a")
         else:
             faked_toolkit("toolkit", "fakes_here/cudart.a")
-        build("on_" + name, "--target=" + target, runtime, "--save-temps=on_" + name)
-        env = {"FAKE_CUDA_KERNELS": kernels(cc, "on_%s.cuda_sm_90" % name, shim), "LD_LIBRARY_PATH": os.path.abspath("fakes_" + name)}
+        build("on_" + name, "--target=" + target, runtime)
+        build("on_%s.cu" % name, "--target=" + target.split(",")[1], runtime, "--emit=cuda")
+        env = {"FAKE_CUDA_KERNELS": kernels(cc, "on_" + name, shim), "LD_LIBRARY_PATH": os.path.abspath("fakes_" + name)}
         folders[name] = "trained_" + name
         command = ["./on_" + name, *TRAIN[:-1], "--max-train-steps=1", "--device=cuda", "--model-dir=" + folders[name]]
         if emulator: # whose own libraries are this machine's

@@ -38,10 +38,11 @@ class Program:
     def __init__(self, tools, model, name, *flags, target="cuda:h200", cpu=True):
         stem = tools.scratch / name
         self.path, self.tools = str(stem), tools
-        subprocess.run([tools.ampcc, os.path.abspath(model), f"--target={'cpu,' if cpu else ''}{target}", f"--cuda-path={tools.toolkit}", "--cache-dir=",
-                        f"--save-temps={stem}", "-o", self.path, *flags], check=True, cwd=tools.scratch,
-                       stderr=subprocess.DEVNULL)
-        (text,) = tools.scratch.glob(f"{name}.cuda_*.cu")
+        # Without a cache, or with --save-temps, ampcc compiles the CPU's kernels that it comes with.
+        command = [tools.ampcc, os.path.abspath(model), f"--cuda-path={tools.toolkit}", f"--cache-dir={tools.scratch / 'cache'}", *flags]
+        text = stem.with_name(name + ".cu")
+        for more in ([f"--target={'cpu,' if cpu else ''}{target}", "-o", self.path], [f"--target={target}", "--emit=cuda", "-o", text]):
+            subprocess.run([*command, *more], check=True, cwd=tools.scratch, stderr=subprocess.DEVNULL)
         subprocess.run([tools.maker, str(text.with_suffix(""))], check=True)
         self.kernels = str(text.with_suffix(".so"))
 

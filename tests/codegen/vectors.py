@@ -21,6 +21,7 @@ def loops(name):
 
 
 if platform.machine() != "x86_64" or "clang" in subprocess.run([os.environ.get("CC") or "cc", "--version"], capture_output=True, text=True).stdout:
+    print("skipped: not GCC for x86-64")
     sys.exit(77)
 scalar, n = [], 0
 with tempfile.TemporaryDirectory() as folder:

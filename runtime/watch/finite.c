@@ -95,15 +95,14 @@ static bool all_finite(AmprtDType dtype, const void *data, int64_t n) {
   return good && some_finite(dtype, at, (int)n);
 }
 
-/* Examines a value, unless one that is not finite has been found already. A tally of every value
- * takes longer than the step. */
+/* Examines a value, unless one that is not finite has been found already. Only that one is counted
+ * element by element, as to count all would take longer than the step itself. */
 static void look(AmprtFinding *finding, AmprtFinding at, const void *data, int64_t n) {
   if (finding->found || !amprt_dtype_is_float(at.dtype) || all_finite(at.dtype, data, n))
     return;
   at.tally = amprt_tally(at.dtype, data, n);
-  at.found = at.tally.inf || at.tally.nan;
-  if (at.found)
-    *finding = at;
+  at.found = true;
+  *finding = at;
 }
 
 /* Examines what the step began with: images, parameters, and their low-precision copies, which can

@@ -1,5 +1,5 @@
 /* CPU code: every row of cases.def, at every dtype, through the end of the pipeline, emitted,
- * compiled and run, against the evaluator. One program per dtype; a short run leaves out bf16. */
+ * compiled and run, against the evaluator. One program per dtype. A short run does f32 and f16. */
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"
 

@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
   }
   for (int f = 0; f < N_FORMS; f++) {
     EvalEnv *first[ROW_GRAPHS] = {0};
-    if (f && form[f].dtype == form[f - 1].dtype)
+    if (f)
       rows_expect(&rows[f], &rows[f - 1]);
     for (int l = 0; l < N_LEVELS; l++)
       if (program[f][l]) {

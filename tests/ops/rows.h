@@ -32,8 +32,8 @@ EvalEnv *rows_fill(Arena *arena, const Graph *graph);
  * states none, the rows'. Prints each
  * failure and returns how many there were. */
 int rows_compare(RowSet *set, EvalEnv *got, int g);
-/* Takes over what was evaluated for another set of the same rows at the same dtype, whose arena
- * then has to live as long. */
+/* If both sets have the same rows at the same dtype, `set` takes over what was evaluated for
+ * `like`, whose arena must then live as long as that of `set`. */
 void rows_expect(RowSet *set, const RowSet *like);
 /* Two results of one graph, which must have the same bits; `again` says how the second was made.
  * Prints and counts as rows_compare does. */

@@ -7,8 +7,8 @@
  *   code      two steps of the compiled program, memory plan and all, against the evaluator; with
  *             the CPU's own kernels, the same bits for every number of threads
  *
- * each for f32, f16 with loss scaling, and bf16, and for both libraries of the CPU; in a short run
- * f32 for oneDNN and f16 for the own kernels. */
+ * each for f32, f16 with loss scaling, and bf16, and for both libraries of the CPU. A short run
+ * takes only f32 with oneDNN and f16 with the own kernels. */
 #include "passes/pass.h"
 #include "tests/ops/program.h"
 #include "tests/ops/step_values.h"

@@ -54,29 +54,34 @@ AMP_INLINE void amp_v_store(float *to, AmpV v) {
   *(AmpVLoose *)to = v;
 }
 
-/* Words of 16 bits as such of 32, and back. */
-AMP_INLINE AmpVWords amp_v_from_halves(AmpVHalves h) {
+/* amp_v_from_halves: words of 16 bits, each as one of 32 bits. amp_v_to_halves: the reverse, of
+ * words below 2^16. */
 #if defined __AVX512F__ && !defined __clang__
+AMP_INLINE AmpVWords amp_v_from_halves(AmpVHalves h) {
   return (AmpVWords)__builtin_ia32_pmovzxwd512_mask((AmpVShorts)h, (AmpVBits){0},
                                                     (unsigned short)-1);
-#elif defined __AVX512F__ || !defined __AVX2__
-  return __builtin_convertvector(h, AmpVWords);
-#else
+}
+AMP_INLINE AmpVHalves amp_v_to_halves(AmpVWords w) {
+  return (AmpVHalves)__builtin_ia32_pmovdw512_mask((AmpVBits)w, (AmpVShorts){0},
+                                                   (unsigned short)-1);
+}
+#elif defined __AVX2__ && !defined __AVX512F__
+AMP_INLINE AmpVWords amp_v_from_halves(AmpVHalves h) {
   AmpVWords w;
   amp_widen8(&w, h);
   return w;
-#endif
 }
 AMP_INLINE AmpVHalves amp_v_to_halves(AmpVWords w) {
-#if defined __AVX512F__ && !defined __clang__
-  return (AmpVHalves)__builtin_ia32_pmovdw512_mask((AmpVBits)w, (AmpVShorts){0},
-                                                   (unsigned short)-1);
-#elif defined __AVX512F__ || !defined __AVX2__
-  return __builtin_convertvector(w, AmpVHalves);
-#else
   return amp_narrow8(&w);
-#endif
 }
+#else
+AMP_INLINE AmpVWords amp_v_from_halves(AmpVHalves h) {
+  return __builtin_convertvector(h, AmpVWords);
+}
+AMP_INLINE AmpVHalves amp_v_to_halves(AmpVWords w) {
+  return __builtin_convertvector(w, AmpVHalves);
+}
+#endif
 
 /* The elements of a float tensor of any type from `at` on. */
 AMP_INLINE AmpV amp_v_read(int dtype, const void *base, int64_t at) {
@@ -119,13 +124,8 @@ AMP_INLINE void amp_v_round_f16(uint16_t *to, AmpV v) {
 }
 AMP_INLINE void amp_v_round_bf16(uint16_t *to, AmpV v) {
   const AmpVWords u = (AmpVWords)v, is_nan = (AmpVWords)(v != v);
-  const AmpVWords rounded = u + 0x7fffu + (u >> 16 & 1u), nan = u | 0x400000u;
-#if defined __AVX__ && !defined __AVX512F__
-  const AmpVWords bits =
-      (AmpVWords)__builtin_ia32_blendvps256((AmpV)rounded, (AmpV)nan, (AmpV)is_nan);
-#else
-  const AmpVWords bits = AMP_SELECT(is_nan, nan, rounded);
-#endif
+  const AmpVWords rounded = u + 0x7fffu + (u >> 16 & 1u);
+  const AmpVWords bits = AMP_SELECT(is_nan, u | 0x400000u, rounded);
   const AmpVHalves h = amp_v_to_halves(bits >> 16);
   __builtin_memcpy(to, &h, sizeof h);
 }

@@ -114,8 +114,9 @@ typedef int32_t AmpI8 __attribute__((vector_size(32)));
 typedef uint32_t AmpU8 __attribute__((vector_size(32)));
 typedef uint16_t AmpS8 __attribute__((vector_size(16)));
 
-/* Eight words of 16 bits as such of 32, and back. GCC 12 makes four and five instructions of
- * __builtin_convertvector. By pointers, as CPUs without AVX have no such argument. */
+/* amp_widen8: eight words of 16 bits, each as one of 32 bits. amp_narrow8: the reverse, of words
+ * below 2^16. Of __builtin_convertvector GCC 12 makes four and five instructions. Vectors of 32
+ * bytes are passed by pointers, as a CPU without AVX cannot pass them in registers. */
 AMP_INLINE void amp_widen8(AmpU8 *to, AmpS8 h) {
 #if defined __AVX2__ && !defined __clang__
   typedef short AmpShorts __attribute__((vector_size(16)));

@@ -38,7 +38,7 @@ class Program:
     def __init__(self, tools, model, name, *flags, target="cuda:h200", cpu=True):
         stem = tools.scratch / name
         self.path, self.tools = str(stem), tools
-        # Without a cache, or with --save-temps, ampcc compiles the CPU's kernels that it comes with.
+        # ampcc comes with the CPU's kernels, but compiles them again without a cache and with --save-temps.
         command = [tools.ampcc, os.path.abspath(model), f"--cuda-path={tools.toolkit}", f"--cache-dir={tools.scratch / 'cache'}", *flags]
         text = stem.with_name(name + ".cu")
         for more in ([f"--target={'cpu,' if cpu else ''}{target}", "-o", self.path], [f"--target={target}", "--emit=cuda", "-o", text]):

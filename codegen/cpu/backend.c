@@ -60,23 +60,38 @@ static void emit_head(const ProgramCode *program, FILE *out) {
     fputs(library->include, out);
   emit_lines(cpu_prelude, out);
   emit_lines(library->text, out);
-  if (!library->kernels)
-    return;
   fputs("#ifndef AMPCC_APART\n", out);
+  emit_lines(cpu_rows, out);
   emit_lines(library->kernels, out);
   fputs("#endif\n\n", out);
+}
+
+/* Is it a function that all programs have in common? Those written for a program begin with k_. */
+static bool is_library(const char *function) {
+  return strncmp(function, "amp_", 4) == 0;
 }
 
 static void emit_functions(const ProgramCode *program, const char *types, const char *functions,
                            FILE *out, FILE *kernels) {
   (void)types, (void)kernels; /* the types stand among the functions */
   Arena *arena = program->arena;
-  Text names = {arena};
-  for (int i = 0; i < program->n_functions; i++)
-    text_format(&names, "%s,\n", program->function[i]);
+  Text names = {arena}, all = {arena};
+  for (int i = 0; i < program->n_functions; i++) {
+    const char *name = program->function[i];
+    bool is_kernel = is_library(name);
+    text_format(&names, is_kernel ? "AMP_LIBRARY(%s),\n" : "%s,\n", name);
+    text_format(&all, is_kernel ? " IN(kernels, %s)" : " NONE", name);
+  }
   file_fill(out, arena,
             "#ifndef AMPCC_KERNELS\n"
             "$FUNCTIONS\n"
+            "#endif\n"
+            "\n"
+            "#ifdef AMPCC_APART\n"
+            "#define AMP_LIBRARY(function) NULL\n"
+            "#define AMP_LIBRARY_OF(kernels)$ALL\n"
+            "#else\n"
+            "#define AMP_LIBRARY(function) function\n"
             "#endif\n"
             "\n"
             "#ifdef AMPCC_CODE\n"
@@ -87,7 +102,7 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
             "const AmpVariant AMPCC_CODE = {functions, AMP_NEEDS};\n"
             "#endif\n"
             "\n",
-            holes({"FUNCTIONS", functions}, {"NAMES", text_get(&names)}));
+            holes({"FUNCTIONS", functions}, {"NAMES", text_get(&names)}, {"ALL", text_get(&all)}));
 }
 
 static void emit_fits(const ProgramCode *program, FILE *out) {
@@ -114,7 +129,7 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
   for (int i = 0; i < program->module->n_graphs; i++)
     text_fill(&graphs,
               "for (int i = 0; i < n_kernels_$GRAPH; i++)\n"
-              "  kernels_$GRAPH[i].run = functions->function[functions_$GRAPH[i]];\n",
+              "  kernels_$GRAPH[i].run = function_of(c, functions_$GRAPH[i]);\n",
               holes({"GRAPH", program->graph[i].ident}));
   text_fill_lines(&all, cpu_fits,
                   holes({"HERE", arch->is_here}, {"TESTS", text_get(&tests)},
@@ -196,8 +211,9 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   for (const Level *l = first; apart && l < past; l++) {
     const char *table = arena_printf(arena, "-DAMPCC_KERNELS=%s", l->kernels);
     unit[n++] =
-        (Unit){l->kernels,        .kernels = true,   .level = "-O2",       .is_common = true,
-               .march = l->march, .define = {table}, .feature = l->feature};
+        (Unit){l->kernels,           .kernels = true,   .level = "-O2",
+               .is_common = true,    .march = l->march, .define = {table, "-ffunction-sections"},
+               .feature = l->feature};
   }
   /* must run on every CPU, if only to say that this one will not do */
   unit[n] = (Unit){.name = backend->ident,

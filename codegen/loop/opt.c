@@ -120,7 +120,4 @@ void opt_emit(Emitter *emit, const Kernel *kernel, KernelCall *call) {
                   {"DECOUPLED", .number = opt.decoupled}, {"COPY", .number = opt.has_copy}));
   call->function = arena_printf(arena, "amp_%s", op_info[op].name);
   call->args = arena_printf(arena, "&%s", name);
-  if (table_intern(emit, call->function))
-    file_fill(emit->functions, arena, "AMP_OPTIMIZER($FUNCTION, $ROW)\n\n",
-              holes({"FUNCTION", call->function}, {"ROW", opt_text(arena, op)}));
 }

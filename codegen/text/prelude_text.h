@@ -4,6 +4,7 @@
 
 extern const char *const args_text[];        /* loop/args.h, for the host tables of a CUDA part */
 extern const char *const cpu_prelude[];      /* args.h and what CPU kernels use */
+extern const char *const cpu_rows[];         /* rows, reductions, optimizers, pooling */
 extern const char *const cpu_conv_calls[];   /* what calls the CPU's own convolutions */
 extern const char *const cpu_convolutions[]; /* what they are */
 extern const char *const cuda_prelude[];     /* args.h and what CUDA kernels use */

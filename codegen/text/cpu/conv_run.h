@@ -61,12 +61,12 @@ AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *
     amp_parallel(run, loop.tiles.all, amp_conv_behind_chunk, &loop);
 }
 
-AMP_FN void amp_conv(const AmprtRun *run, const void *args) {
+AMP_LIBRARY_FN(amp_conv)(const AmprtRun *run, const void *args) {
   amp_conv_with(run, (const AmpConv *)args, NULL, NULL, NULL, NULL, 0);
 }
 
 #ifdef AMPCC_KERNELS
-const AmpConvolutions AMPCC_KERNELS = {AMP_NEEDS, amp_conv_with, amp_conv, amp_conv_grad};
+const AmpConvolutions AMPCC_KERNELS = {AMP_NEEDS, amp_conv_with};
 #endif
 
 #endif

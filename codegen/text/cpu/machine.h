@@ -14,6 +14,15 @@
 #endif
 #define AMP_INLINE static inline __attribute__((always_inline, unused))
 #define AMP_STR(x) #x
+/* Begins the definition of a kernel that is the same in all programs. In an object of such kernels
+ * (conv_calls.h) its name has that of the object in front, as a program may have several. */
+#ifdef AMPCC_KERNELS
+#define AMP_JOIN(object, name)    object##_##name
+#define AMP_NAME_IN(object, name) AMP_JOIN(object, name)
+#define AMP_LIBRARY_FN(name)      void AMP_NAME_IN(AMPCC_KERNELS, name)
+#else
+#define AMP_LIBRARY_FN(name) AMP_FN void name
+#endif
 /* For loops whose iterations touch distinct elements. An output may have the place of an
  * operand. */
 #define AMP_SIMD _Pragma("omp simd")
@@ -27,7 +36,7 @@ AMP_INLINE void amp_parallel(const AmprtRun *run, int64_t n, AmprtChunk *chunk, 
 /* Defines the kernel `name`, whose args, of type Args, say of how many chunks it consists;
  * name_chunk computes one. */
 #define AMP_OF_CHUNKS(Args, name)                                                                  \
-  AMP_FN void name(const AmprtRun *run, const void *args) {                                        \
+  AMP_LIBRARY_FN(name)(const AmprtRun *run, const void *args) {                                    \
     amp_parallel(run, ((const Args *)args)->chunks, name##_chunk, args);                           \
   }
 

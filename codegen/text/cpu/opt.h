@@ -15,12 +15,11 @@ typedef struct AmpOptBlock { /* where the old values of a block lie, and its new
 
 typedef void AmpOptStep(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlock *b, int n);
 
-/* Defines the kernel `function` of the optimizer `name`; `slots` and `needs` are those of its row
- * in ir/recipe/opt.def. The emitter writes a line with this macro once into every program that uses
- * the optimizer. */
-#define AMP_OPTIMIZER(function, name, slots, needs)                                                \
-  AMP_FN void function##_block(const AmpOpt *a, const AmpOptScalars *shared, const AmpOptBlock *b, \
-                               int n) {                                                            \
+/* Defines the kernel amp_opt_NAME of the optimizer `name`; `slots` and `needs` are those of its row
+ * in ir/recipe/opt.def. */
+#define AMP_OPTIMIZER(name, slots, needs)                                                          \
+  AMP_FN void amp_opt_##name##_block(const AmpOpt *a, const AmpOptScalars *shared,                 \
+                                     const AmpOptBlock *b, int n) {                                \
     const AmpOptScalars s = *shared;                                                               \
     const float *w = b->w, *u = b->slot[0], *v = b->slot[1], *g = b->g;                            \
     float *new_w = b->new_w, *new_u = b->new_slot[0], *new_v = b->new_slot[1];                     \
@@ -41,12 +40,12 @@ typedef void AmpOptStep(const AmpOpt *a, const AmpOptScalars *s, const AmpOptBlo
         new_v[i] = e.slot[1];                                                                      \
     }                                                                                              \
   }                                                                                                \
-  AMP_FN void function(const AmprtRun *run, const void *args) {                                    \
+  AMP_LIBRARY_FN(amp_opt_##name)(const AmprtRun *run, const void *args) {                          \
     const AmpOpt *a = (const AmpOpt *)args;                                                        \
     AmpOptScalars s = amp_opt_scalars(a, *(const float *)amp_at(run, &a->lr),                      \
                                       *(const float *)amp_at(run, &a->inv));                       \
     amp_opt_##needs(run, a, &s);                                                                   \
-    amp_opt_run(run, a, &s, slots, function##_block);                                              \
+    amp_opt_run(run, a, &s, slots, amp_opt_##name##_block);                                        \
   }
 
 /* ---- the column `needs` ---- */
@@ -147,5 +146,11 @@ AMP_FN void amp_opt_run(const AmprtRun *run, const AmpOpt *a, const AmpOptScalar
   if (stores)
     amp_parallel(run, a->chunks, amp_opt_chunk, &loop);
 }
+
+/* ---- the optimizers ---- */
+
+#define SLOT(suffix, initialiser)                        +1
+#define OPTIMIZER_OP(id, name, slots, needs, attributes) AMP_OPTIMIZER(name, 0 slots, needs)
+#include "ir/recipe/opt.def"
 
 #endif

@@ -88,7 +88,7 @@ AMP_FN void amp_finite_chunk(const AmprtRun *run, const void *args, int64_t chun
     __atomic_store_n(l->bad, 1, __ATOMIC_RELAXED);
 }
 
-AMP_FN void amp_all_finite(const AmprtRun *run, const void *args) {
+AMP_LIBRARY_FN(amp_all_finite)(const AmprtRun *run, const void *args) {
   const AmpFinite *a = (const AmpFinite *)args;
   const AmpTensor *list = (const AmpTensor *)amp_at(run, &a->of.list);
   int bad = 0;
@@ -125,7 +125,7 @@ AMP_FN double amp_norm_part(const AmprtRun *run, const AmpTensor *t, float inv) 
   return sum;
 }
 
-AMP_FN void amp_clip_norm(const AmprtRun *run, const void *args) {
+AMP_LIBRARY_FN(amp_clip_norm)(const AmprtRun *run, const void *args) {
   const AmpClipNorm *a = (const AmpClipNorm *)args;
   const AmpTensor *list = (const AmpTensor *)amp_at(run, &a->of.list);
   float inv = *(const float *)amp_at(run, &a->inv);

@@ -261,7 +261,7 @@ AMP_FN void amp_wino_grad_add_slots(const AmprtRun *run, const void *args, int64
     __atomic_store_n(l->wild, 1, __ATOMIC_RELAXED);
 }
 
-AMP_FN void amp_conv_grad(const AmprtRun *run, const void *args) {
+AMP_LIBRARY_FN(amp_conv_grad)(const AmprtRun *run, const void *args) {
   const AmpConvGrad *a = (const AmpConvGrad *)args;
   const int64_t blocks = amp_blocks(a->k), want = run->threads->count();
   int wild = 0;

@@ -198,9 +198,10 @@ static Command unit_command(Build *b, PartBuild *p, int u) {
 }
 
 /* Runs the compiler of a command up to its preprocessor. */
-static Object object_probe(Build *b, Command *compile, const char *name) {
+static Object object_probe(Build *b, Command *compile, const char *name, const char *source) {
   ArgList *list = arena_new_of(b->arena, ArgList), words = {0};
-  const char *text = scratch_file(b, arena_printf(b->arena, "%s.i", name));
+  /* gcc says other names of its own where an output is called as the source is. */
+  const char *text = scratch_file(b, arena_printf(b->arena, "%s.probe.i", name));
   const char *rule = scratch_file(b, arena_printf(b->arena, "%s.d", name));
   for (const char *const *arg = compile->argv; *arg; arg++)
     if (strcmp(*arg, "-c") == 0)
@@ -210,6 +211,7 @@ static Object object_probe(Build *b, Command *compile, const char *name) {
   args_compiler(b, &words);
   return (Object){
       .compile = compile,
+      .text = source,
       .rule = rule,
       .n_words = words.n,
       .assembler = b->arch->assembler,
@@ -291,7 +293,7 @@ static bool compile(Build *b) {
     for (int u = 0; u < b->part[i].n_units; u++) {
       owner[n] = &b->part[i];
       command[n] = unit_command(b, &b->part[i], u);
-      object[n_objects] = object_probe(b, &command[n], b->part[i].unit[u].name);
+      object[n_objects] = object_probe(b, &command[n], b->part[i].unit[u].name, b->part[i].text);
       object[n_objects++].shipped = shipped_file(b, &b->part[i].unit[u]);
       n++;
     }
@@ -329,7 +331,7 @@ static bool link_program(Build *b) {
   ArgList list = {0};
   args_compiler(b, &list);
   if (b->options->object)
-    args(&list, "-r", "-nostdlib");
+    args(&list, "-r", "-nostdlib", "-Wl,--discard-all"); /* see objects.h */
   else
     args(&list, "-s", b->options->is_static ? "-static" : "-no-pie", "-Wl,--as-needed",
          "-Wl,--gc-sections");
@@ -468,7 +470,7 @@ static bool make_common(Build *b, const char *name, Object *object, Command *com
   if (!close_file(out, p->text))
     return false;
   *command = unit_command(b, p, u);
-  *object = object_probe(b, command, name);
+  *object = object_probe(b, command, name, p->text);
   object->shipped = b->options->output;
   objects_find(b->arena, NULL, object, 1, paths, b->options->verbose);
   return object->is_known && commands_run(command, 1, NULL, b->options->verbose);

@@ -41,7 +41,13 @@ static void leave_out_searches(char *said) {
   *to = '\0';
 }
 
-static void key_words(CacheKey *key, char *text, const char *const *paths) {
+/* `text` without the names of files of this compile; of the source also without its folder, as
+ * compilers say it. */
+static void key_words(const Object *object, CacheKey *key, char *text, const char *const *paths) {
+  const char *slash = strrchr(object->text, '/');
+  leave_out(text, object->text);
+  leave_out(text, slash ? slash + 1 : object->text);
+  leave_out(text, object->compile->makes);
   for (int i = 0; paths[i]; i++)
     leave_out(text, paths[i]);
   cache_key_text(key, text);
@@ -66,9 +72,9 @@ static bool find_key(Arena *arena, Object *object, const char *const *paths) {
   object->key.shipped = object->shipped;
   cache_key_add(&object->key, text, size);
   leave_out_searches(said);
-  key_words(&object->key, said, paths);
+  key_words(object, &object->key, said, paths);
   for (const char *const *arg = object->compile->argv; *arg; arg++)
-    key_words(&object->key, arena_strdup(arena, *arg, strlen(*arg)), paths);
+    key_words(object, &object->key, arena_strdup(arena, *arg, strlen(*arg)), paths);
   for (int i = 0; i < object->n_words; i++)
     key_program(arena, &object->key, object->compile->argv[i]);
   key_program(arena, &object->key, object->assembler);

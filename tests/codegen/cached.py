@@ -101,7 +101,9 @@ def folders(plain):
     os.chmod("fixed", 0o555)
     check("a folder that is only read", make(cache="fixed") == (plain, 0, 2))
     os.chmod("fixed", 0o755)
-    check("kept files", make("--save-temps=kept") != (b"", 0, 0) and pathlib.Path("kept.cpu.o").exists())
+    check("kept files", make("--save-temps=kept") == (plain, 0, 2) and pathlib.Path("kept.cpu.o").exists())
+    relocatable = make("--emit=obj", "--save-temps=other", cache="")[0]
+    check("one object of kept files", relocatable == make("--emit=obj")[0] == make("--emit=obj", "--save-temps=kept")[0])
     make("--cache-size=1kB", cache="tiny")
     check("a cache of 1 kB", sum(p.stat().st_size for p in entries("tiny")) <= 1000)
     os.environ.update(XDG_CACHE_HOME=os.path.abspath("xdg"))

@@ -28,8 +28,8 @@ with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     subprocess.run([ZOO, "cifar_resnet8", "-o", "model.pb"], check=True)
     for dtype in "fp32", "bf16", "fp16":
-        subprocess.run([AMPCC, "model.pb", "--target=cpu", f"--dtype={dtype}", "--batch-size=8", "-q", "--cpu=haswell", "--emit=obj", "-o", dtype], check=True)
-        counts = loops(dtype)
+        subprocess.run([AMPCC, "model.pb", "--target=cpu", f"--dtype={dtype}", "--batch-size=8", "-q", "--cpu=haswell", "--save-temps", "-o", dtype], check=True)
+        counts = loops(f"{dtype}.amp_only.o")
         scalar += [f"{dtype}: {function}" for function, count in counts.items() if not count["p"]]
         n += len(counts)
 print(f"{n} loops")

@@ -20,10 +20,8 @@ const int n_passes = N_PASSES;
 /* Global, since the handler of SIGABRT can reach nothing else. The compiler runs one pass at a
  * time. */
 static double seconds[N_PASSES];
-static struct {
-  const char *flag;
-  char *text;
-} current;
+static PassTrail trail;
+static char *trail_text;
 
 void compile_options_default(CompileOptions *options) {
   *options = (CompileOptions){
@@ -55,19 +53,29 @@ const char *pass_list_unknown(const char *list, size_t *len) {
   return NULL;
 }
 
-const char *pass_current(const char **text) {
-  if (current.flag)
-    *text = current.text;
-  return current.flag;
+const PassTrail *pass_trail(void) {
+  return trail.flag ? &trail : NULL;
 }
 
-static void remember(const PassInfo *pass, const Module *module) {
+void pass_trail_begin(const Module *module) {
   size_t size;
-  FILE *out = open_memstream(&current.text, &size);
+  FILE *out = open_memstream(&trail_text, &size);
   CHECK(out, "out of memory");
   module_print(module, out);
   fclose(out);
-  current.flag = pass->flag;
+  trail = (PassTrail){.text = trail_text};
+}
+
+void pass_trail_end(void) {
+  free(trail_text);
+  trail_text = NULL;
+  trail = (PassTrail){0};
+}
+
+static void follow(const PassInfo *pass, Arena *arena) {
+  trail.flag = pass->flag;
+  bool is_first = !trail.text || !trail.begun;
+  trail.begun = is_first ? pass->flag : arena_printf(arena, "%s,%s", trail.begun, pass->flag);
 }
 
 /* Does the comma list contain `flag`, or is it "all"? */
@@ -121,13 +129,11 @@ static bool run_graphs(const PassInfo *pass, PassContext *context) {
 bool pass_run(const PassInfo *pass, PassContext *context, const PassTrace *trace) {
   if (trace && is_listed(trace->print_before, pass->flag))
     dump(trace, "before", pass->flag, context->module);
-  remember(pass, context->module);
+  follow(pass, context->module->arena);
   double start = clock_seconds();
   bool changed = run_graphs(pass, context);
   seconds[pass - pass_info] += clock_seconds() - start;
-  current.flag = NULL;
-  free(current.text);
-  current.text = NULL;
+  trail.flag = NULL;
   arena_free(context->scratch);
   context->scratch = arena_new();
   if (changed && trace && is_listed(trace->print_after, pass->flag))

@@ -107,8 +107,17 @@ bool pass_run(const PassInfo *pass, PassContext *context, const PassTrace *trace
 bool pipeline_run(PassContext *context, const char *only, const char *skip, const PassTrace *trace);
 /* One line per pass: seconds spent so far. */
 void pass_time_report(FILE *out);
-/* The flag of the pass that runs now and, in *text, the module that it was given: the driver writes
- * both as a reproducer when an internal error ends the run. NULL between passes. */
-const char *pass_current(const char **text);
+/* What a pipeline has done so far, which the driver writes as a reproducer when an internal error
+ * ends the run. */
+typedef struct PassTrail {
+  const char *text;  /* the module before the first pass; NULL: passes run by themselves */
+  const char *begun; /* the passes since then, with commas between; */
+  const char *flag;  /* the last of them, which runs now */
+} PassTrail;
+/* NULL between passes. */
+const PassTrail *pass_trail(void);
+/* pipeline_run: begins the trail of a module, and ends it. */
+void pass_trail_begin(const Module *module);
+void pass_trail_end(void);
 
 #endif

@@ -60,6 +60,7 @@ static void default_pipeline(Pipeline *p) {
 bool pipeline_run(PassContext *context, const char *only, const char *skip,
                   const PassTrace *trace) {
   Pipeline p = {.context = context, .trace = trace, .skip = skip};
+  pass_trail_begin(context->module);
   if (!only)
     default_pipeline(&p);
   const char *item;
@@ -68,5 +69,6 @@ bool pipeline_run(PassContext *context, const char *only, const char *skip,
     CHECK(pass, "unknown pass `%.*s`", (int)len, item);
     run_info(&p, pass);
   }
+  pass_trail_end();
   return !p.failed;
 }

@@ -13,32 +13,33 @@ static const char *target;
 
 /* Prints the command with the options that change the program; the recipe is in the module's text.
  */
-static void print_command(FILE *out, const char *path, const char *pass) {
+static void print_command(FILE *out, const char *path, const PassTrail *trail) {
   fprintf(out, "ampcc %s", path);
   for (int i = 0; i < OPTION_COUNT; i++)
     if (option_info[i].group == GROUP_PROGRAM && options->text[i])
       fprintf(out, " --%s=%s", option_info[i].flag,
               i == OPT_target && target ? target : options->text[i]);
-  if (pass)
-    fprintf(out, " --passes=%s", pass);
+  if (trail)
+    fprintf(out, " --passes=%s", trail->begun);
 }
 
-static void print_file(FILE *out, const char *path, const char *pass, const char *text) {
+static void print_file(FILE *out, const char *path, const PassTrail *trail) {
   fputs("// ampcc " AMPCC_VERSION ": internal error", out);
-  if (pass)
-    fprintf(out, " in pass %s", pass);
+  if (trail)
+    fprintf(out, " in pass %s", trail->flag);
   fputs("\n// ", out);
-  print_command(out, path, pass);
+  print_command(out, path, trail);
   fputs("\n", out);
-  if (text)
-    fputs(text, out);
+  if (trail && trail->text)
+    fputs(trail->text, out);
   else
     module_print(module, out);
 }
 
 static void write_reproducer(void) {
-  const char *text = NULL, *pass = pass_current(&text), *folder = getenv("TMPDIR");
-  if (!pass && !module)
+  const PassTrail *trail = pass_trail();
+  const char *folder = getenv("TMPDIR");
+  if (!trail && !module)
     return;
   char path[4096];
   snprintf(path, sizeof path, "%s/ampcc-bug-XXXXXX.amp", folder && *folder ? folder : "/tmp");
@@ -46,10 +47,10 @@ static void write_reproducer(void) {
   FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
   if (!out)
     return;
-  print_file(out, path, pass, text);
+  print_file(out, path, trail);
   fclose(out);
   fprintf(stderr, "ampcc: this is a bug of ampcc. It shows again with\n  ");
-  print_command(stderr, path, pass);
+  print_command(stderr, path, trail);
   fputs("\nPlease report it with that file.\n", stderr);
 }
 

@@ -1,5 +1,6 @@
 /* When an internal error ends the run, a file is left with which it can be reproduced: the graph
- * before the pass that failed, and the command to run on it. The process ends with EXIT_BUG. */
+ * before the first pass, and the command to run on it, which lists the passes up to the one that
+ * failed. The process ends with EXIT_BUG. */
 #ifndef AMPCC_FRONTEND_DRIVER_REPRODUCER_H
 #define AMPCC_FRONTEND_DRIVER_REPRODUCER_H
 

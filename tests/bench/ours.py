@@ -9,9 +9,10 @@ SKIP = 2  # steps of warm-up, which are not counted
 
 
 def step_ms(log, batch, middle=statistics.median):
-    """The median time of a step in milliseconds, or their mean, from a log written with --log-every=1."""
+    """The median time of a step in milliseconds, or their mean, from a log written with --log-every=1. Steps that the
+    loss scale skips are left out: they are few, and repeated in search of what overflowed."""
     lines = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
-    return middle([1e3 * batch / line["images_per_second"] for line in lines if line["event"] == "train"][SKIP:])
+    return middle([1e3 * batch / line["images_per_second"] for line in lines if line["event"] == "train" and not line["skipped_steps"]][SKIP:])
 
 
 def command(program, log, steps):

@@ -37,7 +37,7 @@ static int compare(AmprtFeedPlan plan, const AmprtDataset set[2]) {
     if (amprt_feed_open(&feed[i], &plan, &error))
       return -1;
   }
-  for (bool more = true; more && n >= 0;) {
+  for (bool more = true; more;) {
     for (int i = 0; i < 2; i++)
       if (amprt_feed_next(feed[i], &batch[i], &error))
         return -1;
@@ -47,10 +47,12 @@ static int compare(AmprtFeedPlan plan, const AmprtDataset set[2]) {
                   memcmp(batch[0]->image, batch[1]->image, size * sizeof(float)) != 0 ||
                   memcmp(batch[0]->label, batch[1]->label, sizeof(int32_t) * BATCH) != 0))) {
       amprt_fail(&error, AMPRT_INPUT, "batch %d differs", n);
-      return -1;
+      n = -1;
+      break;
     }
     n += more;
   }
+  /* their threads read what belongs to the caller */
   amprt_feed_close(feed[0]);
   amprt_feed_close(feed[1]);
   return n;

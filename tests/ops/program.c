@@ -17,8 +17,11 @@ struct Program {
   const char *object;
   const char *text, *resource;
   pid_t compiler;
-  const char *emulated; /* the command that runs the program of another machine, or NULL */
+  struct Kernels *kernels; /* NULL: the text is compiled as a whole */
+  const char *emulated;    /* the command that runs the program of another machine, or NULL */
   pid_t cross_compiler;
+  struct Kernels *emulated_kernels;
+  const char *cross_link;
   const AmprtProgram *code;
 };
 
@@ -59,24 +62,65 @@ void program_spread(Module *module) {
 
 /* ---- compile and load ---- */
 
+/* As build.c compiles the two. */
+#define LOOPS "-O1"
 #ifdef __SANITIZE_ADDRESS__ /* -O2 takes 2.5 times as long, and sanitizers find the same */
-#define LEVEL "-O1"
+#define KERNELS "-O1"
 #else
-#define LEVEL "-O2"
+#define KERNELS "-O2"
 #endif
 
-/* Compiles the text as build.c does for that machine, but into a shared object. */
-static const char *command(Arena *arena, const char *text, const char *object, const char *resource,
-                           const char *march) {
-  const char *compiler = getenv("CC"), *flags = "";
-  compiler = compiler && *compiler ? compiler : "cc";
+static const char *host_compiler(void) {
+  const char *compiler = getenv("CC");
+  return compiler && *compiler ? compiler : "cc";
+}
+
+/* The beginning of the command of either: all of build_flags, but for a shared object. */
+static const char *host_command(Arena *arena, const char *march, const char *resource) {
+  const char *flags = "";
   for (int i = 0; build_flags[i]; i++)
     flags = arena_printf(arena, "%s '%s'", flags, build_flags[i]);
-  return arena_printf(arena,
-                      "%s %s " LEVEL " -march=%s -fPIC '-I%s' -o '%s.o' '%s' && "
-                      "%s -shared -o '%s' '%s.o' '%s/libamprt_dnn.a' -fopenmp -ldnnl -lm",
-                      compiler, flags, march, resource, object, text, compiler, object, object,
+  return arena_printf(arena, "%s %s -march=%s -fPIC '-I%s'", host_compiler(), flags, march,
                       resource);
+}
+
+/* Convolutions are the same in all programs (conv_calls.h), and most of the time to compile them:
+ * each process compiles them once for each command. */
+typedef struct Kernels {
+  char command[2000], object[1000];
+  pid_t compiler;
+  bool made;
+} Kernels;
+
+#define APART                                                                                      \
+  "-DAMPCC_CODE=amp_whole -DAMPCC_APART '-DAMPCC_TABLES=K(amp_whole,amp_own_kernels)' "            \
+  "'-DAMPCC_PARTS=P(amp_part_cpu)'"
+
+/* Of any text that has convolutions. */
+static Kernels *kernels_begin(const char *command, const char *object, const char *text) {
+  static Kernels all[16];
+  static int n;
+  for (int i = 0; i < n; i++)
+    if (strcmp(all[i].command, command) == 0)
+      return &all[i];
+  CHECK(n < (int)(sizeof all / sizeof *all), "more kinds of kernels");
+  Kernels *kernels = &all[n++];
+  snprintf(kernels->command, sizeof kernels->command, "%s", command);
+  snprintf(kernels->object, sizeof kernels->object, "%s.kernels.o", object);
+  Arena *arena = arena_new();
+  kernels->compiler =
+      shell_begin(arena_printf(arena, "%s " KERNELS " -DAMPCC_KERNELS=amp_own_kernels -o '%s' '%s'",
+                               command, kernels->object, text));
+  arena_free(arena);
+  return kernels;
+}
+
+static const char *kernels_finish(Kernels *kernels) {
+  if (!kernels)
+    return "";
+  kernels->made = kernels->made || shell_finish(kernels->compiler);
+  CHECK(kernels->made, "cannot compile %s", kernels->object);
+  return kernels->object;
 }
 
 Program *program_begin(Arena *arena, const Module *module, const CodegenOptions *options,
@@ -100,7 +144,11 @@ Program *program_begin_with(Arena *arena, const Module *module, const CodegenOpt
   fclose(out);
   p->text = text;
   p->resource = options->resource;
-  p->compiler = shell_begin(command(arena, text, p->object, options->resource, march));
+  const char *command = host_command(arena, march, options->resource);
+  if (strcmp(library, "own") == 0)
+    p->kernels = kernels_begin(command, p->object, text);
+  p->compiler = shell_begin(arena_printf(arena, "%s " LOOPS " %s -o '%s.o' '%s'", command,
+                                         p->kernels ? APART : "", p->object, text));
   return p;
 }
 
@@ -110,12 +158,33 @@ void program_emulate(Program *p, const Machine *machine, const char *source) {
     if (strcmp(build_flags[i], "-c") != 0 && strncmp(build_flags[i], "-fsanitize", 10) != 0)
       flags = arena_printf(p->arena, "%s '%s'", flags, build_flags[i]);
   p->emulated = arena_printf(p->arena, "%s '%s'", machine->emulator, program);
-  p->cross_compiler = shell_begin(arena_printf(
+  const char *command = arena_printf(p->arena, "%s %s -march=%s '-I%s' '-I%s'", machine->compiler,
+                                     flags, machine->march, p->resource, source);
+  p->emulated_kernels = kernels_begin(arena_printf(p->arena, "%s -c", command), program, p->text);
+  p->cross_compiler = shell_begin(arena_printf(p->arena, "%s " LOOPS " -c " APART " -o '%s.o' '%s'",
+                                               command, program, p->text));
+  p->cross_link = arena_printf(
       p->arena,
-      "%s %s -O2 -march=%s -static '-I%s' '-I%s' -o '%s' '%s' '%s/tests/ops/emulated.c' "
-      "'%s/runtime/base/threads.c' '%s/runtime/base/bf16.c' -lm -lpthread",
-      machine->compiler, flags, machine->march, p->resource, source, program, p->text, source,
-      source, source));
+      "%s -O2 -static -o '%s' '%s.o' '%s' '%s/tests/ops/emulated.c' '%s/runtime/base/threads.c' "
+      "'%s/runtime/base/bf16.c' -lm -lpthread",
+      command, program, program, p->emulated_kernels->object, source, source, source);
+}
+
+static bool shell(const char *command) {
+  return shell_finish(shell_begin(command));
+}
+
+static void link_program(Program *p) {
+  CHECK(shell_finish(p->compiler), "cannot compile %s", p->object);
+  CHECK(shell(arena_printf(
+            p->arena, "%s -shared -o '%s' '%s.o' %s '%s/libamprt_dnn.a' -fopenmp -ldnnl -lm",
+            host_compiler(), p->object, p->object, kernels_finish(p->kernels), p->resource)),
+        "cannot link %s", p->object);
+  if (!p->emulated)
+    return;
+  kernels_finish(p->emulated_kernels);
+  CHECK(shell_finish(p->cross_compiler) && shell(p->cross_link),
+        "cannot compile %s for another machine", p->object);
 }
 
 /* The object finds these parts of the runtime in this process, whose linker shall not leave them
@@ -135,9 +204,7 @@ int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
 }
 
 void program_finish(Program *p) {
-  CHECK(shell_finish(p->compiler), "cannot compile %s", p->object);
-  CHECK(!p->emulated || shell_finish(p->cross_compiler), "cannot compile %s for another machine",
-        p->object);
+  link_program(p);
   void *handle = dlopen(p->object, RTLD_NOW | RTLD_LOCAL);
   CHECK(handle, "%s", dlerror());
   int (*program_main)(int, char **);
@@ -208,7 +275,7 @@ int program_run_emulated(Program *p, int g, int threads, EvalEnv *env) {
   blocks_load(p->code, graph, &run, env);
   move_blocks(file, p, graph, &run, true);
   const char *command = arena_printf(p->arena, "%s %d %d '%s'", p->emulated, g, threads, file);
-  CHECK(shell_finish(shell_begin(command)), "%s failed", command);
+  CHECK(shell(command), "%s failed", command);
   move_blocks(file, p, graph, &run, false);
   remove(file);
   blocks_store(p->arena, p->code, graph, &run, env);

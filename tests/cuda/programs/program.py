@@ -38,10 +38,9 @@ class Program:
     def __init__(self, tools, model, name, *flags, target="cuda:h200", cpu=True):
         stem = tools.scratch / name
         self.path, self.tools = str(stem), tools
-        # ampcc comes with the CPU's kernels, but compiles them again without a cache and with --save-temps.
-        command = [tools.ampcc, os.path.abspath(model), f"--cuda-path={tools.toolkit}", f"--cache-dir={tools.scratch / 'cache'}", *flags]
+        command = [tools.ampcc, os.path.abspath(model), f"--cuda-path={tools.toolkit}", *flags]
         text = stem.with_name(name + ".cu")
-        for more in ([f"--target={'cpu,' if cpu else ''}{target}", "-o", self.path], [f"--target={target}", "--emit=cuda", "-o", text]):
+        for more in ([*([f"--target=cpu,{target}", "--cpu=native"] if cpu else [f"--target={target}"]), "-o", self.path], [f"--target={target}", "--emit=cuda", "-o", text]):
             subprocess.run([*command, *more], check=True, cwd=tools.scratch, stderr=subprocess.DEVNULL)
         subprocess.run([tools.maker, str(text.with_suffix(""))], check=True)
         self.kernels = str(text.with_suffix(".so"))

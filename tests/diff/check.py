@@ -84,7 +84,7 @@ def programs():
     pathlib.Path("rules").write_text("layer conv1 f32\n")
 
     def make(out, *flags, model="l.pb"):
-        run(AMPCC, model, "--target=cpu", "--batch-size=4", "-q", "-o", out, *flags)
+        run(AMPCC, model, "--target=cpu", "--cpu=native", "--batch-size=4", "-q", "-o", out, *flags)
     make("a")
     os.mkdir("other")
     make("other/b")
@@ -133,7 +133,7 @@ def programs():
 
 def trouble():
     run(ZOO, "lenet5", "-o", "l.pb")
-    run(AMPCC, "l.pb", "--target=cpu", "-q", "-o", "a")
+    run(AMPCC, "l.pb", "--target=cpu", "--cpu=native", "-q", "-o", "a")
     pathlib.Path("text").write_text("graph @x {")
     content = pathlib.Path("a").read_bytes()
     pathlib.Path("cut").write_bytes(content[:len(content) // 2])

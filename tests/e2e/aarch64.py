@@ -46,7 +46,7 @@ def train():
         emulated[dtype] = begin(*QEMU, build(dtype, TARGET, "--dtype=" + dtype), folder=dtype + "_there")
     good = True
     for dtype, process in emulated.items():
-        begin(build(dtype + "_x86", "--target=cpu", "--dtype=" + dtype), folder=dtype + "_here").wait()
+        begin(build(dtype + "_x86", "--target=cpu", "--cpu=native", "--dtype=" + dtype), folder=dtype + "_here").wait()
         if dtype == "bf16":
             begin(build("haswell", "--target=cpu", "--cpu=haswell", "--dtype=bf16"), folder="bf16_alike").wait()
         status = process.wait()
@@ -94,7 +94,7 @@ def static():
     run(MAKE_FOLDER, "folder")
     flags = ["--dataset=folder", "--data-dir=folder", "--max-train-steps=2", *TRAIN]
     run(*QEMU[:1], build("photos", TARGET, "--static", "--preprocessing=official", model="photos.pb"), *flags, "--model-dir=photos_there")
-    run(build("photos_x86", "--target=cpu", "--preprocessing=official", model="photos.pb"), *flags,
+    run(build("photos_x86", "--target=cpu", "--cpu=native", "--preprocessing=official", model="photos.pb"), *flags,
         "--model-dir=photos_here")
     checkpoint = "/ckpt-2.safetensors"
     return check("a static program reads photographs", content("photos_there" + checkpoint) == content("photos_here" + checkpoint))

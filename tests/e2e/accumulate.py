@@ -38,7 +38,7 @@ def program(command):
 
 
 def train(ampcc, tmp, name, model, flags, run=()):
-    compare.run(ampcc, model, "-o", tmp / name, "--target=cpu", *flags)
+    compare.run(ampcc, model, "-o", tmp / name, "--target=cpu", "--cpu=native", *flags)
     folder = tmp / ("run_" + name)
     compare.run(tmp / name, f"--data-dir={tmp / 'data'}", "--threads=1", f"--model-dir={folder}", "--epochs-between-evals=4", "--log-every=1", "-q", *run)
     (saved,) = folder.glob("*.safetensors")
@@ -100,7 +100,7 @@ def refusals(ampcc, tmp, bad):
             bad.append(f"{flag}: {status} {said}")
     for flags, want, words in ((["--accumulate=3"], 1, "batch_size 128 cannot be cut into 3 equal parts"), (["--accumulate=0"], 2, "--accumulate"),
                                (["--accumulate=256"], 1, "cannot be cut into 256")):
-        status, said = program([ampcc, tmp / "net.pbtxt", "-o", tmp / "no", "--target=cpu", *flags])
+        status, said = program([ampcc, tmp / "net.pbtxt", "-o", tmp / "no", "--target=cpu", "--cpu=native", *flags])
         if status != want or words not in said or (tmp / "no").exists():
             bad.append(f"{flags}: {status} {said}")
 

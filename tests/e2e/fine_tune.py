@@ -23,7 +23,7 @@ KEPT = 5  # classes 0 to 4
 
 def build(name, classes, *flags):
     run(ZOO, "fashion_resnet8", "--classes=%d" % classes, "-o", name + ".pb")
-    run(AMPCC, name + ".pb", "-o", name, "--target=cpu", "--batch-norm-momentum=0.9", *flags)
+    run(AMPCC, name + ".pb", "-o", name, "--target=cpu", "--cpu=native", "--batch-norm-momentum=0.9", *flags)
     return "./" + name
 
 

@@ -75,7 +75,7 @@ def wrong(event, place, kind, batch):
 def spoil(dtype, count, chance):
     """Runs `count` injections; returns how many of them were found as they should be."""
     flags = ["--dtype=" + dtype, "--batch-size=4", "--loss-scale=dynamic:init=%g,interval=2" % SCALE]
-    run(AMPCC, "r20.pb", "-o", dtype, "--target=cpu", *flags)
+    run(AMPCC, "r20.pb", "-o", dtype, "--target=cpu", "--cpu=native", *flags)
     found = places(run(AMPCC, "r20.pb", "--emit=ir", *flags))
     for kind, least in ("input", 1), ("weight", 60), ("result", 40), ("gradient", 60):
         if len(found[kind]) < least:

@@ -99,7 +99,7 @@ def main(ampcc):
         shares = []
         for loss_of in softmax_cross_entropy, sigmoid_cross_entropy, mean_squared_error:
             for flag in "--mixup=1", "--cutmix=1":
-                compare.run(ampcc, tmp / "net.pbtxt", "-o", tmp / "net", "--target=cpu", f"--loss={loss_of.__name__}", flag)
+                compare.run(ampcc, tmp / "net.pbtxt", "-o", tmp / "net", "--target=cpu", "--cpu=native", f"--loss={loss_of.__name__}", flag)
                 for seed in 1, 2:
                     compare.run(tmp / "net", *common, f"--init-from={tmp / 'start'}", f"--seed={seed}", f"--dump-step={tmp / 'dump'}")
                     name = f"{loss_of.__name__} {flag} seed {seed}"
@@ -120,7 +120,7 @@ def main(ampcc):
             bad.append("the resumed run differs")
         # the file of a trapped step holds its random draw, so that the step runs again in the same way
         compare_trap(tmp, train, bad)
-        compare.run(ampcc, tmp / "net.pbtxt", "-o", tmp / "plain", "--target=cpu")
+        compare.run(ampcc, tmp / "net.pbtxt", "-o", tmp / "plain", "--target=cpu", "--cpu=native")
         got = subprocess.run([str(tmp / "plain"), *train[:-1], f"--model-dir={tmp / 'none'}"], capture_output=True, text=True)
         if got.returncode != 2 or "--mixup: this program does not mix its examples" not in got.stderr:
             bad.append(f"without mixing: {got.returncode} {got.stderr}")

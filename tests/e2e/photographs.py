@@ -36,7 +36,7 @@ def make_data():
 
 def build(model, *flags, zoo=()):
     run(ZOO, model, *zoo, "-o", model + ".pb")
-    run(AMPCC, model + ".pb", "-o", model, "--target=cpu", *flags)
+    run(AMPCC, model + ".pb", "-o", model, "--target=cpu", "--cpu=native", *flags)
     return "./" + model
 
 

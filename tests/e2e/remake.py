@@ -32,7 +32,7 @@ def remake(program, flags, made):
 with tempfile.TemporaryDirectory() as scratch:
     os.chdir(scratch)
     run([ZOO, "mlp", "-o", "mlp.pb"])
-    run([AMPCC, "mlp.pb", "--target=cpu", "--no-fuse", "-o", "first"])
+    run([AMPCC, "mlp.pb", "--target=cpu", "--cpu=native", "--no-fuse", "-o", "first"])
     run(["./first", "--dtype=fp32", "--loss_scale=1", "--batch_size=128", *STEP])
 
     rewrite = ["--dtype=fp16", "--fp16_implementation=graph_rewrite", "--loss_scale=dynamic", "-bs=8"]
@@ -49,13 +49,13 @@ with tempfile.TemporaryDirectory() as scratch:
     assert "--train='fc3.*'" in remake("fourth", ["--fine_tune"], "fifth")
 
     # the flags may name the loss scale that --fp16-implementation=casting has chosen
-    run([AMPCC, "mlp.pb", "--target=cpu", "--dtype=fp16", "--fp16-implementation=casting", "-o", "sixth"])
+    run([AMPCC, "mlp.pb", "--target=cpu", "--cpu=native", "--dtype=fp16", "--fp16-implementation=casting", "-o", "sixth"])
     run(["./sixth", "--loss_scale=128", "--fp16_implementation=casting", "--dtype=fp16", *STEP])
     run(["./sixth", "--loss_scale=128", "--fp16_implementation=graph_rewrite"], status=2)
 
     # size and version name another model of the zoo
     run([ZOO, "fashion_resnet14", "-o", "net.pb"])
-    run([AMPCC, "net.pb", "--target=cpu", "--batch-size=4", "-o", "net"])
+    run([AMPCC, "net.pb", "--target=cpu", "--cpu=native", "--batch-size=4", "-o", "net"])
     run(["./net", "--resnet_size=14", "--version=1", *STEP])
     remake("net", ["--resnet_size=8", "-rv=2"], "net8")
 print("ok")

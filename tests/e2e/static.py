@@ -22,7 +22,7 @@ TRAIN = ["--max-train-steps=6", "--learning-rate=1e-4", "--threads=2"]
 
 def build(model, name, *flags, zoo=()):
     run(ZOO, model, *zoo, "-o", model + ".pb")
-    return run(AMPCC, model + ".pb", "--target=cpu", "--cpu-library=own", "--batch-size=8", "-o", name, *flags)
+    return run(AMPCC, model + ".pb", "--target=cpu", "--cpu=native", "--cpu-library=own", "--batch-size=8", "-o", name, *flags)
 
 
 def refusals():

@@ -42,7 +42,7 @@ def main():
         os.chdir(folder)
         run(ZOO, "cifar_resnet8", "-o", "r8.pb")
         for name, flags in ("fused", []), ("loops", ["--fuse-level=1"]), ("single", ["--no-fuse"]):
-            run(AMPCC, "r8.pb", "--target=cpu", "--dtype=fp16", "--batch-size=4", "-o", name, *flags)
+            run(AMPCC, "r8.pb", "--target=cpu", "--cpu=native", "--dtype=fp16", "--batch-size=4", "-o", name, *flags)
             run("./" + name, *TRAIN, "--model-dir=m-" + name, "--max-train-steps=4")
         if content("m-loops/ckpt-4.safetensors") != content("m-single/ckpt-4.safetensors"):
             sys.exit("--no-fuse has changed the bits")

@@ -50,7 +50,7 @@ def main(ampcc):
         for more in ["--ema-decay=0.95"], ["--ema-decay=0.9", "--ema-num-updates=1"], ["--ema-decay=0.9999", "--ema-num-updates=1"]:
             name = "".join(more)
             decay = float(more[0].split("=")[1])
-            compare.run(ampcc, tmp / "model.pbtxt", "-o", tmp / "train", "--target=cpu", "--optimizer=momentum", f"--weight-decay={DECAY}",
+            compare.run(ampcc, tmp / "model.pbtxt", "-o", tmp / "train", "--target=cpu", "--cpu=native", "--optimizer=momentum", f"--weight-decay={DECAY}",
                         f"--learning-rate={RATE}", f"--train-epochs={STEPS / EPOCH}", "--metrics=top1,l2", *more)
             compare.run(tmp / "train", *common, f"--init-from={tmp / 'start'}", f"--model-dir={tmp / name}", "--log-every=1")
             (saved,) = (tmp / name).glob("*.safetensors")

@@ -51,7 +51,7 @@ def compile_net(ampcc, zoo, net, tmp, *flags):
     else:
         model = tmp / (net + ".pb")
         run(zoo, net, "-o", model)
-    run(ampcc, model, "-o", tmp / "train", "--target=cpu", f"--batch-size={stages.BATCH}", "--dtype=fp32", "--optimizer=momentum",
+    run(ampcc, model, "-o", tmp / "train", "--target=cpu", "--cpu=native", f"--batch-size={stages.BATCH}", "--dtype=fp32", "--optimizer=momentum",
         "--momentum=0.9", "--weight-decay=2e-4", "--decay-spares=batch_norm", f"--batch-norm-momentum={stages.MOMENTUM}", *flags)
     return tmp / "train"
 

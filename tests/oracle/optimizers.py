@@ -147,7 +147,7 @@ def main(ampcc):
         tensors.save(tmp / "start", START)
         examples = [example(index) for index in range(BATCH * EPOCH)]
         for name, (rate, step, slots) in OPTIMIZERS.items():
-            compare.run(ampcc, tmp / "model.pbtxt", "-o", tmp / "train", "--target=cpu", *f"--optimizer={name}".split(), f"--weight-decay={DECAY}",
+            compare.run(ampcc, tmp / "model.pbtxt", "-o", tmp / "train", "--target=cpu", "--cpu=native", *f"--optimizer={name}".split(), f"--weight-decay={DECAY}",
                         f"--learning-rate={rate}", "--lr-schedule=piecewise", f"--lr-boundaries={STEPS // 2 / EPOCH}", "--lr-multipliers=1,0.1",
                         f"--train-epochs={STEPS / EPOCH}", "-q")
             compare.run(tmp / "train", f"--data-dir={tmp / 'data'}", "--no-shuffle", "--no-augment", "--threads=1", f"--init-from={tmp / 'start'}",

@@ -40,7 +40,7 @@ LONG = 600
 
 def build(dtype="fp32", *flags):
     shell.run(ZOO, "cifar_resnet8", "-o", "cifar.pb")
-    shell.run(AMPCC, "cifar.pb", "-o", "cifar_" + dtype, "--target=cpu", "--dtype=" + dtype, f"--batch-size={BATCH}", *flags)
+    shell.run(AMPCC, "cifar.pb", "-o", "cifar_" + dtype, "--target=cpu", "--cpu=native", "--dtype=" + dtype, f"--batch-size={BATCH}", *flags)
     return os.path.abspath("cifar_" + dtype)
 
 
@@ -269,7 +269,7 @@ def rates():
         for n, prefix in ((1, []), (2, []), (4, []), (2, open_mpi(2))) if FULL else ((4, []), (2, open_mpi(2))):
             program = os.path.abspath(f"{name}_{n}")
             if not os.path.exists(program):
-                shell.run(AMPCC, "mlp.pb", "-o", program, "--target=cpu", "--recipe=" + name, f"--batch-size={2048 // n}")
+                shell.run(AMPCC, "mlp.pb", "-o", program, "--target=cpu", "--cpu=native", "--recipe=" + name, f"--batch-size={2048 // n}")
             shards, got, wanted = [] if prefix else [f"--shards={n}"], {}, {}
             train(prefix, program, *words, *shards, "--model-dir=start", "--clean", "--max-train-steps=2")
             for change in [0, warm - 2, *(change - 1 for change in changes)]:

@@ -29,7 +29,7 @@ RESUME_AT = 2345 # batches
 
 
 def build(name, *flags):
-    run(AMPCC, os.path.join(HERE, "small.pbtxt"), "-o", name, "--target=cpu", *flags)
+    run(AMPCC, os.path.join(HERE, "small.pbtxt"), "-o", name, "--target=cpu", "--cpu=native", *flags)
     return "./" + name
 
 

@@ -95,7 +95,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for name, (flags, _) in PROGRAMS.items():
-            run(AMPCC, MODEL, "-o", name, "--target=cpu", *flags)
+            run(AMPCC, MODEL, "-o", name, "--target=cpu", "--cpu=native", *flags)
             train(name, "from_" + name, 2, "--log-every=1")
         losses = {name: first_loss("from_" + name) for name in PROGRAMS}
         for name, loss in losses.items():

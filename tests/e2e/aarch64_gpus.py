@@ -22,12 +22,12 @@ RESOURCE = os.path.join(os.path.dirname(AMPCC), "../codegen")
 CC = "aarch64-linux-gnu-gcc"
 QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
 TARGET = "--target=cpu:aarch64,cuda:gh200"
-WARM = "--cache-dir=warm"
+SIZE = ["--batch-size=3", "--dtype=fp16"]
 TRAIN = ["--use-synthetic-data", "--max-train-steps=2", "--threads=1", "--skip-eval", "-q"]
 
 
-def build(name, *flags):
-    return run(AMPCC, "model.pb", "--batch-size=3", "--dtype=fp16", WARM, "-o", name, *flags)
+def build(name, *flags, model="model.pb"):
+    return run(AMPCC, model, *SIZE, "-o", name, *flags)
 
 
 def made():
@@ -39,7 +39,7 @@ def made():
     good &= check("--about=json names the parts", [p["target"] for p in parts] == ["cuda:sm_90", "cuda:sm_87", "cpu:aarch64"], parts)
     good &= check("the GPUs' parts have plans", all(len(p["plans"]) > 20 for p in parts[:2]), parts)
     for name, target in ("arm.cubin", TARGET.split(",")[1]), ("x86.cubin", "cuda:h200"):
-        run(AMPCC, "model.pb", "--dtype=fp16", "--target=" + target, WARM, "--emit=cubin", "-o", name)
+        run(AMPCC, "model.pb", *SIZE, "--target=" + target, "--emit=cubin", "-o", name)
     return good & check("the same machine code as beside x86-64", content("arm.cubin") == content("x86.cubin"))
 
 
@@ -58,7 +58,7 @@ def without_driver():
 def again():
     """Equal bytes from an empty cache, from one with the x86-64 program's plans and kernels, and from the cached program."""
     build("first", TARGET, "--cache-dir=cold", "-MD")
-    build("x86", "--target=cpu,cuda:h200")
+    build("x86", "--target=cpu,cuda:h200", "--cpu=native")
     said = build("second", TARGET, "-v")
     good = check("the same bytes, whatever the cache holds", content("first") == content("second"), said)
     said = build("second", TARGET, "-v", "-MD")
@@ -81,7 +81,7 @@ def batch():
     """cuda:orin alone is for AArch64, too, so a batch must notice another runtime for that."""
     def result():
         return re.search(r"1 (made|unchanged|failed)", run(
-            AMPCC, "--batch=model.pb", "--out-dir=batch", "--target=cuda:orin", "--resource-dir=runtime", "--dtype=fp16", WARM))[1]
+            AMPCC, "--batch=model.pb", "--out-dir=batch", "--target=cuda:orin", "--resource-dir=runtime", *SIZE))[1]
     copy_runtime("runtime")
     got = [result(), result()]
     open("runtime/aarch64/new.h", "w").close()
@@ -101,7 +101,7 @@ def refused():
         ([TARGET, "--resource-dir=bare"], 3, "bare/aarch64: there is no libcudart_static.a: this ampcc was built without what programs for cuda:sm_90 beside cpu:aarch64 are"),
         (["--target=cuda:nano"], 2, "sm_87 orin"),
     ]:
-        text = run(AMPCC, "model.pb", *flags, WARM, "-o", "never", status=status)
+        text = run(AMPCC, "model.pb", *flags, *SIZE, "-o", "never", status=status)
         good &= check("refused: " + " ".join(flags), said in text and not os.path.exists("never"), text)
     build("h200", "--target=cuda:h200,cpu:aarch64")
     targets = [part["target"] for part in json.loads(run(*QEMU, "./h200", "--about=json"))["parts"]]
@@ -180,7 +180,7 @@ def fakes():
         if not check("fakes: trains on %s" % target, done.returncode == 0 and "device cuda:sm_90: Fake GPU" in done.stderr,
                      done.returncode, done.stdout, done.stderr):
             return False
-    build("a100", "--target=cpu:aarch64,cuda:a100,cuda:h100", "--resource-dir=faked")
+    build("a100", "--target=cpu:aarch64,cuda:a100,cuda:h100", "--resource-dir=faked", model="mlp.pb")
     good = True
     for capability, said in ("87", "compute capability 8.7, this is for 8.0"), ("86", "cuda:sm_80   Fake GPU"):
         text = run(*QEMU, *(arg for key, value in {"LD_LIBRARY_PATH": os.path.abspath("fakes_there"), "FAKE_CUDA_CAPABILITY": capability}.items()
@@ -196,4 +196,5 @@ if not os.path.exists(RESOURCE + "/aarch64/libamprt_cuda.a") or not shutil.which
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     run(ZOO, "cifar_resnet8", "-o", "model.pb")
+    run(ZOO, "mlp", "-o", "mlp.pb")
     sys.exit(0 if made() & without_driver() & again() & batch() & refused() & fakes() else 1)

@@ -147,7 +147,7 @@ def foreign_text():
         done = subprocess.run([AMPCC, "mlp.pb", flag + "\x1b[2J\u202e"], capture_output=True)
         expect("an argument in a message: " + flag, done.returncode == 2 and is_printable(done.stderr) and
                b"\\x1b[2J" in done.stderr, done.stderr)
-    done = subprocess.run([AMPCC, "odd.amp", "--target=cpu", "-o", "odd", "--certify"], capture_output=True)
+    done = subprocess.run([AMPCC, "odd.amp", "--target=cpu", "--cpu=native", "-o", "odd", "--certify"], capture_output=True)
     expect("a name in --certify", done.returncode == 0 and "prüfung" in done.stdout.decode(), done)
 
 

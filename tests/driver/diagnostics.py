@@ -120,9 +120,9 @@ def forms():
 def destinations():
     """--diagnostics-file; nothing else is on standard error where programs read it."""
     open("lenet5.pb", "wb").write(run(ZOO, "lenet5")[1])
-    status, _, err = run(AMPCC, "lenet5.pb", "--target=cpu", "-o", "lenet", "--diagnostics-format=json")
+    status, _, err = run(AMPCC, "lenet5.pb", "--target=cpu", "--cpu=native", "-o", "lenet", "--diagnostics-format=json")
     expect("json: nothing but messages", (status, err) == (0, ""), err)
-    status, _, err = run(AMPCC, "lenet5.pb", "--target=cpu", "-o", "lenet", "--diagnostics-format=sarif", "--diagnostics-file=d.sarif")
+    status, _, err = run(AMPCC, "lenet5.pb", "--target=cpu", "--cpu=native", "-o", "lenet", "--diagnostics-format=sarif", "--diagnostics-file=d.sarif")
     expect("--diagnostics-file: the rest is said", status == 0 and "lenet5, fp32, batch 128" in err, err)
     expect("a SARIF log without results", check_sarif("none", open("d.sarif").read(), 0) == [])
     status, _, err = run(AMPCC, "no.pb", "--diagnostics-file=d.txt", "--color=always")

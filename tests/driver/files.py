@@ -34,7 +34,7 @@ def writers():
     """Every way to write a file, as (name, command without the file, mode before the umask: 0666 or 0777)."""
     yield "ampcc-zoo", (ZOO, "mlp"), 0o666
     yield "--emit=ir", (AMPCC, "mlp.pb", "--emit=ir"), 0o666
-    yield "program", (AMPCC, "mlp.pb", "--target=cpu", "-q"), 0o777
+    yield "program", (AMPCC, "mlp.pb", "--target=cpu", "--cpu=native", "-q"), 0o777
 
 
 def device(name, number):

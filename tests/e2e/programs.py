@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compiles models and tests how their programs train: programs.py AMPCC AMPCC_ZOO CASE...
 
-  zoo MODEL...    each model takes three steps with finite losses in fp32, bf16 and fp16 ("all": every model of the zoo)
+  zoo MODEL...    each model takes three steps with finite losses in fp32, bf16 and fp16, or as MODEL:DTYPE in one of them ("all": every
+                  model of the zoo)
   repeat          two runs of a program, with one thread and with two, end with the same checkpoint, to the bit
   own             with our own kernels cifar_resnet8 needs no oneDNN, and trains as with oneDNN
   same DTYPE      with our own kernels cifar_resnet8 ends 50 steps with the same checkpoint, to the bit, for 1, 2, 3 and 5
@@ -49,8 +50,8 @@ def zoo(models):
     if models == ["all"]:
         models = [line.split()[0] for line in run(ZOO, "--list").splitlines()]
     good = True
-    for model in models:
-        for dtype in ("fp32", "bf16", "fp16"):
+    for model, _, only in (model.partition(":") for model in models):
+        for dtype in [only] if only else ["fp32", "bf16", "fp16"]:
             batch = 2 if model.startswith("resnet") else 8
             program = build(model, "--dtype=" + dtype, "--batch-size=%d" % batch)
             run(program, *SYNTHETIC, "--max-train-steps=3", "--log-every=1", "--model-dir=m", "--clean")

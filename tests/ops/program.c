@@ -105,6 +105,8 @@ static Kernels *kernels_begin(const char *command, const char *object, const cha
       return &all[i];
   CHECK(n < (int)(sizeof all / sizeof *all), "more kinds of kernels");
   Kernels *kernels = &all[n++];
+  CHECK(strlen(command) < sizeof kernels->command && strlen(object) + 20 < sizeof kernels->object,
+        "longer than there is room for: %s", command);
   snprintf(kernels->command, sizeof kernels->command, "%s", command);
   snprintf(kernels->object, sizeof kernels->object, "%s.kernels.o", object);
   Arena *arena = arena_new();

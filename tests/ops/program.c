@@ -84,7 +84,7 @@ static const char *host_command(Arena *arena, const char *march, const char *res
                       resource);
 }
 
-/* Convolutions are the same in all programs (conv_calls.h), and most of the time to compile them:
+/* Kernels that are the same in all programs (conv_calls.h), and most of the time to compile them:
  * each process compiles them once for each command. */
 typedef struct Kernels {
   char command[2000], object[1000];
@@ -96,7 +96,7 @@ typedef struct Kernels {
   "-DAMPCC_CODE=amp_whole -DAMPCC_APART '-DAMPCC_TABLES=K(amp_whole,amp_own_kernels)' "            \
   "'-DAMPCC_PARTS=P(amp_part_cpu)'"
 
-/* Of any text that has convolutions. */
+/* `text` is that of any program with kernels of our own. */
 static Kernels *kernels_begin(const char *command, const char *object, const char *text) {
   static Kernels all[16];
   static int n;

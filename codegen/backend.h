@@ -11,7 +11,7 @@ typedef struct Unit {
   const char *name; /* of the object file, without its ending */
   bool kernels;     /* are kernels in it, or the tables alone? */
   const char *level, *march;
-  const char *define[3]; /* macros, as -D options, and whatever else; ends in NULL */
+  const char *define[3]; /* macros, as -D options; ends in NULL */
   const char *feature;   /* an instruction set beside those of `march`, as -m option; or NULL */
   bool is_common;        /* is its text the same in all programs? ampcc may come with the object */
 } Unit;

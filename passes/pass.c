@@ -21,7 +21,6 @@ const int n_passes = N_PASSES;
  * time. */
 static double seconds[N_PASSES];
 static PassTrail trail;
-static char *trail_text;
 
 void compile_options_default(CompileOptions *options) {
   *options = (CompileOptions){
@@ -59,16 +58,14 @@ const PassTrail *pass_trail(void) {
 
 void pass_trail_begin(const Module *module) {
   size_t size;
-  FILE *out = open_memstream(&trail_text, &size);
+  FILE *out = open_memstream(&trail.text, &size);
   CHECK(out, "out of memory");
   module_print(module, out);
   fclose(out);
-  trail = (PassTrail){.text = trail_text};
 }
 
 void pass_trail_end(void) {
-  free(trail_text);
-  trail_text = NULL;
+  free(trail.text);
   trail = (PassTrail){0};
 }
 

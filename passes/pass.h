@@ -110,13 +110,14 @@ void pass_time_report(FILE *out);
 /* What a pipeline has done so far, which the driver writes as a reproducer when an internal error
  * ends the run. */
 typedef struct PassTrail {
-  const char *text;  /* the module before the first pass; NULL: passes run by themselves */
+  char *text;        /* the module before the first pass; NULL: passes run by themselves */
   const char *begun; /* the passes since then, with commas between; */
   const char *flag;  /* the last of them, which runs now */
 } PassTrail;
 /* NULL between passes. */
 const PassTrail *pass_trail(void);
-/* pipeline_run: begins the trail of a module, and ends it. */
+/* For pipeline_run alone: called before its first pass, keeps the text of the module; called after
+ * its last, frees it. */
 void pass_trail_begin(const Module *module);
 void pass_trail_end(void);
 

@@ -78,9 +78,8 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
   Text names = {arena}, all = {arena};
   for (int i = 0; i < program->n_functions; i++) {
     const char *name = program->function[i];
-    bool is_kernel = is_library(name);
-    text_format(&names, is_kernel ? "AMP_LIBRARY(%s),\n" : "%s,\n", name);
-    text_format(&all, is_kernel ? " IN(kernels, %s)" : " NONE", name);
+    text_format(&names, is_library(name) ? "AMP_LIBRARY(%s),\n" : "%s,\n", name);
+    text_format(&all, is_library(name) ? " IN(kernels, %s)" : " NONE", name);
   }
   file_fill(out, arena,
             "#ifndef AMPCC_KERNELS\n"
@@ -211,9 +210,8 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   for (const Level *l = first; apart && l < past; l++) {
     const char *table = arena_printf(arena, "-DAMPCC_KERNELS=%s", l->kernels);
     unit[n++] =
-        (Unit){l->kernels,           .kernels = true,   .level = "-O2",
-               .is_common = true,    .march = l->march, .define = {table, "-ffunction-sections"},
-               .feature = l->feature};
+        (Unit){l->kernels,        .kernels = true,   .level = "-O2",       .is_common = true,
+               .march = l->march, .define = {table}, .feature = l->feature};
   }
   /* must run on every CPU, if only to say that this one will not do */
   unit[n] = (Unit){.name = backend->ident,

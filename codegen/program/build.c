@@ -163,6 +163,8 @@ static void args_object(Build *b, ArgList *list, const Unit *unit) {
     args(list, b->arch->flag);
   if (unit->feature)
     args(list, unit->feature);
+  if (unit->is_common) /* a program links only those of its functions that it calls */
+    args(list, "-ffunction-sections");
 #ifdef AMPCC_SANITIZE
   /* Kernels work inside one block of memory, where sanitizers see little, and with them tests of
    * whole programs took minutes; tests/ops compiles kernels with all of build_flags. */
@@ -200,7 +202,8 @@ static Command unit_command(Build *b, PartBuild *p, int u) {
 /* Runs the compiler of a command up to its preprocessor. */
 static Object object_probe(Build *b, Command *compile, const char *name, const char *source) {
   ArgList *list = arena_new_of(b->arena, ArgList), words = {0};
-  /* gcc says other names of its own where an output is called as the source is. */
+  /* What -v prints, which is part of the key, depends on whether the output is named like the
+   * source. This name differs from that of every source. */
   const char *text = scratch_file(b, arena_printf(b->arena, "%s.probe.i", name));
   const char *rule = scratch_file(b, arena_printf(b->arena, "%s.d", name));
   for (const char *const *arg = compile->argv; *arg; arg++)

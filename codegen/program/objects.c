@@ -41,8 +41,8 @@ static void leave_out_searches(char *said) {
   *to = '\0';
 }
 
-/* `text` without the names of files of this compile; of the source also without its folder, as
- * compilers say it. */
+/* Adds the text to the key, without the names of folders, of the source and of the object.
+ * Compilers print the source's name both with its folder and without. */
 static void key_words(const Object *object, CacheKey *key, char *text, const char *const *paths) {
   const char *slash = strrchr(object->text, '/');
   leave_out(text, object->text);

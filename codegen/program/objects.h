@@ -1,8 +1,10 @@
 /* Objects that the cache keeps (codegen/program/cache.h). The key of an object is what the compiler
  * sees of the text, that is the text behind its preprocessor; the command line; and which compiler
- * it is, in its own words (-v) and by the size and time of its executable and the assembler's. What
- * the text and the object are called does not matter: an object may hold the name of another text
- * as a local symbol, which the linker leaves out of all that ampcc makes. */
+ * it is, in its own words (-v) and by the size and time of its executable and the assembler's.
+ *
+ * The file names of source and object are no part of the key. Compilers store the name of the
+ * source in the object, as a local symbol, so an object from the cache may hold the name of some
+ * other file. The linker removes local symbols from executables and objects that ampcc writes. */
 #ifndef AMPCC_CODEGEN_PROGRAM_OBJECTS_H
 #define AMPCC_CODEGEN_PROGRAM_OBJECTS_H
 

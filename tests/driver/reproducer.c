@@ -1,5 +1,6 @@
-/* An internal error ends with status 70 and leaves a file that holds the graph and the command: one
- * between passes, and one in the second pass, whose file holds the graph before the first. */
+/* An internal error ends with status 70 and leaves a file that holds the graph, and the command
+ * that shows the error again. This is tested for an error outside of passes, and for one in the
+ * second of two passes, where the file must hold the graph as it was before the first. */
 #include "frontend/driver/reproducer.h"
 
 #include "ir/base/exit.h"
@@ -27,7 +28,7 @@ static void fail_in_pass(Module *module, Diag *diag) {
   PassContext context = {
       .module = module, .options = &options, .diag = diag, .scratch = arena_new()};
   pass_trail_begin(module);
-  pass_run(pass_find("simplify", 8), &context, NULL);
+  pass_run(pass_find("simplify", strlen("simplify")), &context, NULL);
   pass_run(&failing, &context, NULL);
 }
 

@@ -1,8 +1,8 @@
 /* The CPU's own kernels, cross-compiled for AArch64 and run by an emulator: rows of cases.def with
  * a convolution or a matrix product against the evaluator, with Winograd's method and without.
- * In f32 with NEON these are all such rows, in f16 and bf16 every second, and in f32 with SVE of
- * 256 bits, whose emulation is ten times as slow, every eighth. Both instruction sets round a
- * product and its sum once, so they must give the bits of AVX2. Skipped (77) without
+ * NEON runs all of these rows in f32, and every second one in f16 and bf16. SVE with vectors of 256
+ * bits runs every eighth in f32, because its emulation is ten times as slow. Both instruction sets
+ * round a product and its sum once, so they must give the bits of AVX2. Skipped (77) without
  * gcc-aarch64-linux-gnu or qemu-user. */
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"

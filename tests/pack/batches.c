@@ -32,15 +32,17 @@ static int compare(AmprtFeedPlan plan, const AmprtDataset set[2]) {
   size_t size = (size_t)(plan.example.image.height * plan.example.image.width *
                          plan.example.image.channels * BATCH);
   plan.end = 2 * (uint64_t)set[0].n;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 2 && n == 0; i++) {
     plan.set = &set[i];
     if (amprt_feed_open(&feed[i], &plan, &error))
-      return -1;
+      n = -1;
   }
-  for (bool more = true; more;) {
-    for (int i = 0; i < 2; i++)
-      if (amprt_feed_next(feed[i], &batch[i], &error))
-        return -1;
+  for (bool more = n == 0; more;) {
+    if (amprt_feed_next(feed[0], &batch[0], &error) ||
+        amprt_feed_next(feed[1], &batch[1], &error)) {
+      n = -1;
+      break;
+    }
     more = batch[0] && batch[1];
     if (!batch[0] != !batch[1] ||
         (more && (batch[0]->count != batch[1]->count ||
@@ -52,7 +54,7 @@ static int compare(AmprtFeedPlan plan, const AmprtDataset set[2]) {
     }
     n += more;
   }
-  /* their threads read what belongs to the caller */
+  /* Also after an error, as their threads read data sets that belong to the caller. */
   amprt_feed_close(feed[0]);
   amprt_feed_close(feed[1]);
   return n;

@@ -73,6 +73,18 @@ AMP_INLINE const AmpCut *amp_cut_for(const AmpCuts *cuts, int m) {
   return m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
 }
 
+/* Sets what the register tiles have in common: images lie as p->copy says. With a single tap, the
+ * channels of a group follow one another in the filter as well, block after block. */
+AMP_INLINE void amp_conv_set_tile(AmpConvPart *p) {
+  const int64_t taps = amp_filter_taps(p->a), channels = amp_elements(p->a);
+  p->tile = (AmpConvTile){.tap = p->tap,
+                          .filter_taps = taps,
+                          .channels = channels,
+                          .run = taps == 1 && p->copy.block == AMP_BLOCK ? channels : AMP_BLOCK,
+                          .step = p->copy.step[1],
+                          .block = p->copy.block};
+}
+
 /* Where channel 0 of the result in a row and column of the tile lies, in elements. */
 AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col) {
   const int64_t h = p->high.out_first + (p->row + row) * p->high.out_step;
@@ -288,11 +300,7 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   } else {
     p->copy = amp_tile_direct(&source, &high, &wide, p->image, p->row, p->col);
   }
-  p->tile = (AmpConvTile){.tap = p->tap,
-                          .filter_taps = amp_filter_taps(a),
-                          .channels = amp_elements(a),
-                          .step = p->copy.step[1],
-                          .block = p->copy.block};
+  amp_conv_set_tile(p);
   p->is_dense = !copy && p->tile.step == p->tile.channels;
   if (copy)
     amp_conv_fetches(p, &source, last - first);

@@ -19,7 +19,7 @@ typedef struct AmpTap {
 typedef struct AmpConvTile {
   const AmpTap *tap;
   int64_t taps, filter_taps; /* used here; of the whole filter */
-  int64_t channels;          /* that are read */
+  int64_t channels, run;     /* that are read; of these, that lie side by side: a block, or all */
   int64_t step, block, far;  /* in the image: to the next result, block; to the later half */
   int64_t y_step, y_far;     /* in the result */
   const void *next;          /* a line to fetch with each element that is read, */
@@ -79,13 +79,13 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
     AMP_UNROLL(2)
   for (int v = 0; v < vectors; v++)
     sum[p][v] = amp_v_all(0);
-  for (int64_t left = a->channels; left > 0; left -= AMP_BLOCK) {
-    const int64_t n = left < AMP_BLOCK ? left : AMP_BLOCK;
+  for (int64_t left = a->channels; left > 0; left -= a->run) {
+    const int64_t n = left < a->run ? left : a->run;
     for (int64_t t = 0; t < a->taps; t++) {
       const AmpElement *near_x = x + a->tap[t].x, *far_x = near_x + a->far;
       const float *from = w + a->tap[t].filter * n * AMP_OUTS;
       const int64_t each = n * a->tap[t].run;
-      AMP_UNROLL_TWICE
+      AMP_UNROLL_FOUR
       for (int64_t i = 0; i < each; i++, from += AMP_OUTS, near_x++, far_x++) {
         AMP_FORGET(near_x, far_x);
         if (fetches) {
@@ -103,7 +103,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
       }
     }
     x += a->block;
-    w += a->filter_taps * AMP_BLOCK * AMP_OUTS;
+    w += a->filter_taps * a->run * AMP_OUTS;
   }
   AMP_UNROLL(16)
   for (int p = 0; p < pixels; p++)

@@ -128,11 +128,12 @@ AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p, int64_t firs
   }
 }
 
-/* Says what the products number i of group g fetch in so many steps. Where tiles are in memory,
- * that is what the next products read of them; of a large filter what they read of it. Else the
- * first half of all products fetches what the loop behind reads of other tensors, or where it reads
- * none, the places of the block's results, and the second half what the next block reads. Each step
- * is one line, as the CPU drops what is asked for in a burst. */
+/* Says what the products number i of group g fetch while their register tiles read so many
+ * channels, `steps`. Where tiles are in memory, that is what the next products read of them; of a
+ * large filter what they read of it. Else the first half of all products fetches what the loop
+ * behind reads of other tensors, or where it reads none, the places of the block's results, and the
+ * second half what the next block reads. One line is fetched at a time, as the CPU drops what is
+ * asked for in a burst. */
 AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, int64_t g,
                                int64_t steps) {
   enum { LARGE = 8 << 20 };
@@ -163,7 +164,7 @@ AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, in
     bytes = p->images * p->rows * row / parts;
     run->next = p->next + (part - parts) * bytes;
   }
-  run->next_step = amp_pieces(bytes, steps);
+  run->next_step = amp_pieces(AMP_WINO_FETCH * bytes, steps);
 }
 
 /* All products of one group of m channels, over channels first..last-1 that are read: w is the
@@ -307,11 +308,7 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   for (int64_t i = 0; i < p->images; i++) {
     part.image = p->image + i;
     amp_copy_tile(&source, &part.copy, &p->high, &p->wide, part.image, p->row, 0);
-    part.tile = (AmpConvTile){.tap = part.tap,
-                              .filter_taps = AMP_WINO_TAPS,
-                              .channels = a->c,
-                              .step = part.copy.step[1],
-                              .block = part.copy.block};
+    amp_conv_set_tile(&part);
     amp_list_taps(&part, 0, 0, 0);
     if (bad)
       amp_conv_exact(&part, amp_cut_next(cut, 0, 1), w, group * AMP_OUTS, m);

@@ -39,9 +39,7 @@ AMP_INLINE void amp_wino_in_dy(const int side, const AmpWinoRows *r, int64_t n, 
         for (int j = 0; j < side; j++)
           d[j] = column[j][i];
         amp_wino_e(side, d, z);
-        AMP_UNROLL(6)
-        for (int j = 0; j < edge; j++)
-          amp_v_store(to + (edge * i + j) * step + l, z[j]);
+        amp_wino_put(to + edge * i * step + l, step, z, edge);
       }
     }
 }

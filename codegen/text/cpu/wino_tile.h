@@ -153,45 +153,52 @@ AMP_INLINE void amp_wino_e(const int side, const AmpV *y, AmpV *to) {
 typedef struct AmpWinoRows {
   int dtype;
   const char *at[AMP_WINO_EDGE];
-  int64_t step[AMP_WINO_EDGE]; /* bytes from column to column; 0: a row of zeros */
-  int64_t cols;
-  int64_t line; /* bytes from row to row; 0 where they are copies */
+  int64_t step, cols; /* bytes from column to column, of rows of zeros, too */
+  int64_t line;       /* bytes from row to row; 0 where they are copies */
 } AmpWinoRows;
 
+/* A row of zeros with any distance between its columns. Nobody writes to it, so that all of it is
+ * one page of memory. */
+enum { AMP_WINO_ZEROS = 1 << 20 };
+static unsigned char amp_wino_zeros[AMP_WINO_ZEROS];
+
 /* Sets r to n rows of an image, from row h on, of one block of channels. They are read where they
- * lie, in the image's type, but for a block that is not whole and for an image whose channels do
- * not lie side by side, whose rows are copied to `copy` as floats. (If r were returned by value,
- * the compiler would copy it with wide vectors, which wait until all stores before them are done:
- * some 6 % of a step of CIFAR's ResNet-20.) */
+ * lie, in the image's type, but for a block that is not whole, for an image whose channels do not
+ * lie side by side, and for rows longer than amp_wino_zeros: those are copied to `copy` as floats.
+ * (If r were returned by value, the compiler would copy it with wide vectors, which wait until all
+ * stores before them are done: some 6 % of a step of CIFAR's ResNet-20.) */
 AMP_FN void amp_wino_rows(AmpWinoRows *r, const AmpSource *s, float *copy, int64_t block,
                           int64_t image, int64_t h, int n) {
-  static const float zeros[AMP_BLOCK];
   const int64_t c = block * AMP_BLOCK, channels = amp_in_block(s->c, block);
-  const int lies = s->channel == 1 && channels == AMP_BLOCK;
   const int64_t pixel = s->pixel * amp_size(s->dtype);
+  const int lies = s->channel == 1 && channels == AMP_BLOCK && s->w * pixel <= AMP_WINO_ZEROS;
   r->dtype = lies ? s->dtype : AMPRT_F32;
+  r->step = lies ? pixel : AMP_BLOCK * (int64_t)sizeof(float);
   r->cols = s->w;
   r->line = lies ? s->w * pixel : 0;
   for (int i = 0; i < n; i++, copy += s->w * AMP_BLOCK) {
     const int inside = h + i >= 0 && h + i < s->h;
     const int64_t from = (image * s->h + h + i) * s->w * s->pixel + c * s->channel;
-    const char *at = lies ? (const char *)s->data + from * amp_size(s->dtype) : (const char *)copy;
-    r->at[i] = inside ? at : (const char *)zeros;
-    r->step[i] = !inside ? 0 : lies ? pixel : AMP_BLOCK * (int64_t)sizeof(float);
-    if (!inside || lies)
+    if (lies) {
+      const char *at = (const char *)s->data + from * amp_size(s->dtype);
+      r->at[i] = inside ? at : (const char *)amp_wino_zeros;
       continue;
-    if (channels < AMP_BLOCK)
+    }
+    r->at[i] = (const char *)copy;
+    if (channels < AMP_BLOCK || !inside)
       amp_zero(copy, s->w * AMP_BLOCK);
-    amp_copy_run(s, copy, from, s->w, s->pixel, (int)channels, 0);
+    if (inside)
+      amp_copy_run(s, copy, from, s->w, s->pixel, (int)channels, 0);
   }
 }
 
 /* The vectors that begin at channel `lane` of one column, of n rows. */
 AMP_INLINE void amp_wino_take_as(const int dtype, const AmpWinoRows *r, int64_t column, int lane,
                                  AmpV *d, const int n) {
+  const int64_t at = column * r->step;
   AMP_UNROLL(6)
   for (int i = 0; i < n; i++)
-    d[i] = amp_v_read(dtype, r->at[i] + column * r->step[i], lane);
+    d[i] = amp_v_read(dtype, r->at[i] + at, lane);
 }
 AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, AmpV *d,
                               const int n) {
@@ -208,39 +215,55 @@ AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, Am
   }
 }
 
+/* Loads, or stores, an even number of vectors that lie `step` floats apart. From two pointers all
+ * are at most two steps away, distances that take one register. */
+AMP_INLINE void amp_wino_get(const float *at, int64_t step, AmpV *v, const int n) {
+  const float *low = at, *high = at + n / 2 * step;
+  AMP_FORGET(low, high);
+  AMP_UNROLL(6)
+  for (int i = 0; i < n; i++)
+    v[i] = amp_v_load(i < n / 2 ? low + i * step : high + (i - n / 2) * step);
+}
+AMP_INLINE void amp_wino_put(float *at, int64_t step, const AmpV *v, const int n) {
+  float *low = at, *high = at + n / 2 * step;
+  AMP_FORGET(low, high);
+  AMP_UNROLL(6)
+  for (int i = 0; i < n; i++)
+    amp_v_store(i < n / 2 ? low + i * step : high + (i - n / 2) * step, v[i]);
+}
+
 /* B' d B of n neighbouring tiles, of one block of channels: `column` is the first that they read.
  * They are `tile` floats apart, their transformed elements `step`. */
 AMP_INLINE void amp_wino_in_row(const int side, const AmpWinoRows *r, int64_t column, int64_t n,
                                 float *to, int64_t tile, int64_t step) {
-  enum { STRIP = 4 }; /* tiles whose transformed columns stay in the first-level cache */
+  enum { STRIP = 4 }; /* tiles that stay in the first-level cache, and their columns */
   const int edge = side + 2;
-  for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE)
-    for (int64_t t = 0; t < n; t += STRIP) {
+  for (int64_t t = 0; t < n; t += STRIP)
+    for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
       const int64_t tiles = amp_least(n - t, STRIP);
       AmpV columns[STRIP * (AMP_WINO_EDGE - 2) + 2][AMP_WINO_EDGE];
       for (int64_t j = 0; j < side * tiles + 2; j++) {
         AmpV d[AMP_WINO_EDGE];
         const int64_t at = column + side * t + j;
-        if (r->line) { /* what is new to the next row of tiles */
+        if (r->line && l == 0) { /* what is new to the next row of tiles */
           AMP_UNROLL(4)
           for (int i = 2; i < edge; i++)
-            __builtin_prefetch(r->at[i] + at * r->step[i] + side * r->line);
+            __builtin_prefetch(r->at[i] + (at * r->step + side * r->line));
         }
         amp_wino_take(r, at, l, d, edge);
         amp_wino_b(side, d, columns[j]);
       }
-      for (int64_t i = 0; i < tiles; i++)
-        for (int h = 0; h < edge; h++) {
-          float *at = to + (t + i) * tile + h * edge * step + l;
+      for (int64_t i = 0; i < tiles; i++) {
+        float *at = to + (t + i) * tile + l;
+        for (int h = 0; h < edge; h++, at += edge * step) {
           AmpV d[AMP_WINO_EDGE], v[AMP_WINO_EDGE];
           AMP_UNROLL(6)
           for (int j = 0; j < edge; j++)
             d[j] = columns[side * i + j][h];
           amp_wino_b(side, d, v);
-          AMP_UNROLL(6)
-          for (int j = 0; j < edge; j++)
-            amp_v_store(at + j * step, v[j]);
+          amp_wino_put(at, step, v, edge);
         }
+      }
     }
 }
 AMP_FN void amp_wino_row_2(const AmpWinoRows *r, int64_t column, int64_t n, float *to, int64_t tile,
@@ -297,11 +320,9 @@ AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int side, const
   const int edge = side + 2;
   AmpV column[AMP_WINO_EDGE][4];
   AMP_UNROLL(6)
-  for (int j = 0; j < edge; j++) {
+  for (int j = 0; j < edge; j++, from += step) {
     AmpV p[AMP_WINO_EDGE];
-    AMP_UNROLL(6)
-    for (int i = 0; i < edge; i++)
-      p[i] = amp_v_load(from + (edge * i + j) * step);
+    amp_wino_get(from, edge * step, p, edge);
     transform(side, p, column[j]);
   }
   AMP_UNROLL(4)
@@ -316,6 +337,8 @@ AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int side, const
 
 /* ---- products ---- */
 
+enum { AMP_WINO_FETCH = 2 }; /* channels: a fetch with each one takes too many instructions */
+
 /* One of the products of some tiles: x is what is read of the tiles, `block` floats from
  * one block of its channels to the next, w the filter, y the products. */
 typedef struct AmpWinoRun {
@@ -323,49 +346,61 @@ typedef struct AmpWinoRun {
   float *y;
   int64_t block, channels;
   int goes_on;       /* y has the sums over earlier channels */
-  const char *next;  /* a line to fetch for each channel and register tile, */
+  const char *next;  /* a line to fetch for each AMP_WINO_FETCH channels of a register tile, */
   int64_t next_step; /* so many bytes from the one before */
 } AmpWinoRun;
+
+/* Adds the products of one channel, whose elements lie at x, with the vectors at w to the sums. */
+AMP_INLINE void amp_wino_channel(AmpV sum[16][2], const float *x, const float *w, const int tiles,
+                                 const int vectors) {
+  AmpV b[2];
+  AMP_UNROLL(2)
+  for (int v = 0; v < vectors; v++)
+    b[v] = amp_v_load(w + v * AMP_WIDE);
+  AMP_UNROLL(16)
+  for (int t = 0; t < tiles; t++) {
+    const AmpV q = amp_v_all(x[t * AMP_BLOCK]);
+    AMP_UNROLL(2)
+    for (int v = 0; v < vectors; v++)
+      sum[t][v] = amp_v_fma(q, b[v], sum[t][v]);
+  }
+}
 
 /* Computes `n` register tiles, each of `tiles` tiles and `vectors` vectors of channels of the
  * result. Each sum is in the order of the channels that are read. */
 AMP_INLINE void amp_wino_products(AmpWinoRun *r, int64_t n, const int tiles, const int vectors) {
+  const int outs = vectors * AMP_WIDE;
   const float *first = r->x;
   const char *next = r->next;
   const int64_t next_step = r->next_step;
   float *y = r->y;
   for (; n > 0; n--) {
     const float *x = first, *w = r->w;
-    AmpV sum[16][2], b[2];
+    AmpV sum[16][2];
     AMP_UNROLL(16)
     for (int t = 0; t < tiles; t++)
       AMP_UNROLL(2)
     for (int v = 0; v < vectors; v++)
       sum[t][v] = r->goes_on ? amp_v_load(y + (t * vectors + v) * AMP_WIDE) : amp_v_all(0);
-    for (int64_t left = r->channels; left > 0; left -= AMP_BLOCK, x += r->block) {
-      const int64_t channels = left < AMP_BLOCK ? left : AMP_BLOCK;
-      for (int64_t c = 0; c < channels; c++, w += vectors * AMP_WIDE) {
+    int64_t left = r->channels;
+    for (; left >= AMP_BLOCK; left -= AMP_BLOCK, x += r->block, w += AMP_BLOCK * outs)
+      AMP_UNROLL(16)
+    for (int c = 0; c < AMP_BLOCK; c++) {
+      if (c % AMP_WINO_FETCH == 0) {
         __builtin_prefetch(next);
         next += next_step;
-        AMP_UNROLL(2)
-        for (int v = 0; v < vectors; v++)
-          b[v] = amp_v_load(w + v * AMP_WIDE);
-        AMP_UNROLL(16)
-        for (int t = 0; t < tiles; t++) {
-          const AmpV q = amp_v_all(x[t * AMP_BLOCK + c]);
-          AMP_UNROLL(2)
-          for (int v = 0; v < vectors; v++)
-            sum[t][v] = amp_v_fma(q, b[v], sum[t][v]);
-        }
       }
+      amp_wino_channel(sum, x + c, w + c * outs, tiles, vectors);
     }
+    for (int64_t c = 0; c < left; c++)
+      amp_wino_channel(sum, x + c, w + c * outs, tiles, vectors);
     AMP_UNROLL(16)
     for (int t = 0; t < tiles; t++)
       AMP_UNROLL(2)
     for (int v = 0; v < vectors; v++)
       amp_v_store(y + (t * vectors + v) * AMP_WIDE, sum[t][v]);
     first += tiles * AMP_BLOCK;
-    y += tiles * vectors * AMP_WIDE;
+    y += tiles * outs;
   }
   r->x = first;
   r->y = y;

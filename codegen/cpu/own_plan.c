@@ -25,13 +25,14 @@ typedef struct Tiles { /* what decides how large a tile may be */
   bool backward;
   int64_t c, k; /* channels that are copied for each element read, for each result; or 0 */
   bool flat;    /* few channels that are read, without gaps between elements */
+  bool whole;   /* all blocks of a pixel lie side by side in the copy */
 } Tiles;
 
 static int64_t tile_bytes(const Tiles *t, int64_t rows, int64_t cols) {
   int64_t read = reach(&t->high, t->backward, rows) * reach(&t->wide, t->backward, cols);
   /* the last register tile may read up to a group's width */
   int64_t k = t->k > 2 * AMP_BLOCK ? amp_ceil(t->k, AMP_GRAD_GROUP) : amp_ceil(t->k, 2 * AMP_BLOCK);
-  int64_t c = t->flat ? t->c : amp_ceil(t->c, AMP_BLOCK);
+  int64_t c = t->flat ? t->c : t->whole ? amp_odd_lines(t->c) : amp_ceil(t->c, AMP_BLOCK);
   return amp_ceil((read * c + (t->k ? rows * cols * k : 0)) * F32, ALIGN);
 }
 
@@ -71,6 +72,7 @@ enum { FAR = 1024 };
 static Tiles conv_tiles(const AmpConv *a) {
   AmpAxis wide = amp_axis_span(&a->wide, a->backward);
   Tiles tiles = {.high = a->high, .wide = a->wide, .backward = a->backward, .c = a->c};
+  tiles.whole = a->high.taps * a->wide.taps == 1;
   tiles.flat = a->c <= AMP_BLOCK && a->in_channel == 1 && wide.taps >= wide.step;
   return tiles;
 }

@@ -82,7 +82,7 @@ bool wino_beats_pairs(const AmpConv *a, Winograd winograd) {
 /* Floats of the transformed filter: most for the narrowest vectors, with 8 channels in a group. */
 static int64_t filter_floats(const AmpConv *a) {
   const int64_t outs = 8, groups = amp_ceil(a->k, AMP_GROUP) / outs;
-  return groups * amp_wino_all(a->winograd) * amp_wino_step(amp_ceil(a->c, AMP_BLOCK) * outs);
+  return groups * amp_wino_all(a->winograd) * amp_odd_lines(amp_ceil(a->c, AMP_BLOCK) * outs);
 }
 
 /* Floats that the transformed elements and the products of one tile of a block take. */

@@ -73,8 +73,8 @@ AMP_INLINE const AmpCut *amp_cut_for(const AmpCuts *cuts, int m) {
   return m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
 }
 
-/* Sets what the register tiles have in common: images lie as p->copy says. With a single tap, the
- * channels of a group follow one another in the filter as well, block after block. */
+/* Sets what the register tiles have in common: images lie as p->copy says. With a single tap the
+ * blocks of a pixel lie side by side, and in the packed filter, too. */
 AMP_INLINE void amp_conv_set_tile(AmpConvPart *p) {
   const int64_t taps = amp_filter_taps(p->a), channels = amp_elements(p->a);
   p->tile = (AmpConvTile){.tap = p->tap,
@@ -295,7 +295,7 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
     const int64_t cols = amp_least(a->cols, wide.outs - p->col);
     p->copy = amp_can_be_flat(&source, &wide)
                   ? amp_tile_flat(to, source.c, &high, &wide, rows, cols)
-                  : amp_tile_copy(to, &high, &wide, rows, cols);
+                  : amp_tile_copy(to, source.c, &high, &wide, rows, cols);
     amp_copy_tile(&source, &p->copy, &high, &wide, p->image, p->row, p->col);
   } else {
     p->copy = amp_tile_direct(&source, &high, &wide, p->image, p->row, p->col);

@@ -31,6 +31,13 @@ static inline int64_t amp_even(int64_t n, int64_t each) {
   return amp_pieces(n, amp_pieces(n, each));
 }
 
+/* The distance of neighbours, of so many floats each, whose same places are read together: an odd
+ * number of cache lines, so that these do not all fall into the same sets of the cache. */
+static inline int64_t amp_odd_lines(int64_t floats) {
+  const int64_t line = AMP_LINE / (int64_t)sizeof(float);
+  return (amp_pieces(floats, line) | 1) * line;
+}
+
 /* How a filter and an image meet along one axis. */
 typedef struct AmpWindow {
   int64_t in, out; /* size of what is read, and of the result */
@@ -147,14 +154,6 @@ static inline int64_t amp_wino_all(int64_t side) {
   return (side + 2) * (side + 2);
 }
 
-/* Floats from the data of one of these products to that of the next, where each takes
- * `floats`: an odd number of cache lines, so that they do not all fall into the same sets of the
- * cache. */
-static inline int64_t amp_wino_step(int64_t floats) {
-  const int64_t line = AMP_LINE / (int64_t)sizeof(float);
-  return (amp_pieces(floats, line) | 1) * line;
-}
-
 /* How many tiles a block has. Register tiles may compute products for up to
  * AMP_WINO_MORE tiles behind the last one. */
 static inline int64_t amp_wino_tiles(const AmpConv *a) {
@@ -171,10 +170,10 @@ enum { AMP_WINO_CHANNELS = 64 };
  * from one array to the next for so many tiles. amp_wino_part_step: the same for the filter of one
  * group of channels of the result and AMP_WINO_CHANNELS channels that are read. */
 static inline int64_t amp_wino_in_step(const AmpConv *a, int64_t tiles) {
-  return amp_wino_step(tiles * amp_ceil(a->c, AMP_BLOCK) + AMP_WINO_MORE * AMP_BLOCK);
+  return amp_odd_lines(tiles * amp_ceil(a->c, AMP_BLOCK) + AMP_WINO_MORE * AMP_BLOCK);
 }
 static inline int64_t amp_wino_part_step(const AmpConv *a) {
-  return amp_wino_step(amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS) * AMP_GROUP);
+  return amp_odd_lines(amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS) * AMP_GROUP);
 }
 
 /* Floats of the transformed tiles of a block. */
@@ -195,7 +194,7 @@ static inline AmpWinoLane amp_wino_lane(const AmpConv *a) {
   const int64_t f32 = sizeof(float), all = amp_wino_all(a->winograd);
   const int64_t channels = amp_ceil(a->c, AMP_BLOCK);
   const int64_t tiles = amp_wino_tiles(a), filter = AMP_WINO_TAPS * channels * AMP_GROUP;
-  const int64_t products = all * amp_wino_step((tiles + AMP_WINO_MORE) * AMP_GROUP);
+  const int64_t products = all * amp_odd_lines((tiles + AMP_WINO_MORE) * AMP_GROUP);
   AmpWinoLane l = {.copy = 256};
   l.in = l.copy + (a->wino_rows + 2) * (a->wide.out + 2) * channels * f32;
   l.products =
@@ -245,7 +244,7 @@ static inline int64_t amp_wino_grad_ins(const AmpConvGrad *a) {
 }
 /* Floats that the sums of a block of channels of dy and a group of channels of x take. */
 static inline int64_t amp_wino_grad_each(const AmpConvGrad *a) {
-  return amp_wino_all(a->winograd) * amp_wino_step(AMP_BLOCK * amp_wino_grad_ins(a));
+  return amp_wino_all(a->winograd) * amp_odd_lines(AMP_BLOCK * amp_wino_grad_ins(a));
 }
 static inline int64_t amp_wino_grad_pieces(const AmpConvGrad *a) {
   return amp_pieces(a->n, a->wino_images) * amp_pieces(a->high.out, a->wino_rows);
@@ -263,8 +262,8 @@ static inline AmpWinoGradLane amp_wino_grad_lane(const AmpConvGrad *a) {
   const int64_t down = amp_pieces(a->wino_rows, a->winograd);
   const int64_t tiles = a->wino_images * down * amp_pieces(a->wide.out, a->winograd);
   AmpWinoGradLane l = {.x = a->wino_slots > 1 ? 0 : a->wino_blocks * amp_wino_grad_each(a)};
-  l.dy = l.x + all * amp_wino_step(tiles * amp_wino_grad_ins(a));
-  l.copy = l.dy + all * amp_wino_step(tiles * a->wino_blocks * block);
+  l.dy = l.x + all * amp_odd_lines(tiles * amp_wino_grad_ins(a));
+  l.copy = l.dy + all * amp_odd_lines(tiles * a->wino_blocks * block);
   l.all = l.copy + AMP_WINO_EDGE * amp_most(a->wide.in, a->wide.out) * block;
   return l;
 }

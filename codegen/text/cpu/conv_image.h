@@ -2,8 +2,9 @@
  * copy is f32, in blocks of 16 channels, with zeros for the padding; or pairs of bf16 channels,
  * which are elements of 32 bits as well, and are counted as channels here. Where a window moves by
  * more than one element, rows and columns are sorted by their remainder, so that neighbours among
- * the results always read neighbours in the copy. A copy of few channels can be flat: pixels then
- * lie side by side in their own order, each as long as it has channels. */
+ * the results always read neighbours in the copy. For windows of one element the blocks of a pixel
+ * lie side by side. A copy of few channels can be flat: pixels then lie side by side in their own
+ * order, each as long as it has channels. */
 #ifndef AMP_CONV_IMAGE_H
 #define AMP_CONV_IMAGE_H
 
@@ -40,16 +41,17 @@ typedef struct AmpTileCopy {
   int32_t flat;                     /* n[1] is then the number of columns */
 } AmpTileCopy;
 
-AMP_INLINE AmpTileCopy amp_tile_copy(float *at, const AmpAxis *high, const AmpAxis *wide,
-                                     int64_t rows, int64_t cols) {
+AMP_INLINE AmpTileCopy amp_tile_copy(float *at, int64_t channels, const AmpAxis *high,
+                                     const AmpAxis *wide, int64_t rows, int64_t cols) {
+  const int one = high->taps == 1 && wide->taps == 1;
   AmpTileCopy t = {.at = at};
   t.n[0] = amp_reach(high, rows);
   t.n[1] = amp_reach(wide, cols);
-  t.step[1] = AMP_BLOCK;
+  t.step[1] = one ? amp_odd_lines(channels) : AMP_BLOCK;
   t.phase[1] = t.n[1] * t.step[1];
   t.step[0] = amp_phases(wide) * t.phase[1];
   t.phase[0] = t.n[0] * t.step[0];
-  t.block = amp_phases(high) * t.phase[0];
+  t.block = one ? AMP_BLOCK : amp_phases(high) * t.phase[0];
   return t;
 }
 
@@ -95,18 +97,20 @@ AMP_INLINE void amp_copy_block(int dtype, float *to, const void *data, int64_t f
     amp_v_store(to + i, amp_v_read(dtype, data, from + i));
 }
 
-/* The same of n pixels, each `step` elements after the one before. */
-AMP_INLINE void amp_copy_blocks(int dtype, const AmpSource *s, float *to, int64_t from, int64_t n,
-                                int64_t step) {
-  for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step)
-    amp_copy_block(dtype, to, s->data, from);
+/* The same of n pixels, each `step` elements after the one before, and of some blocks that follow
+ * one another. Pixels of the copy lie `size` elements apart. */
+AMP_INLINE void amp_copy_blocks(int dtype, const AmpSource *s, float *to, int64_t size,
+                                int64_t from, int64_t n, int64_t step, int channels) {
+  for (int64_t i = 0; i < n; i++, to += size, from += step)
+    for (int c = 0; c < channels; c += AMP_BLOCK)
+      amp_copy_block(dtype, to + c, s->data, from + c);
 }
 
 /* The same of a block with fewer channels. What lies behind them in the copy is never used. */
-AMP_FN void amp_copy_few(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
-                         int channels) {
+AMP_FN void amp_copy_few(const AmpSource *s, float *to, int64_t size, int64_t from, int64_t n,
+                         int64_t step, int channels) {
   float buf[AMP_BLOCK];
-  for (int64_t i = 0; i < n; i++, to += AMP_BLOCK, from += step) {
+  for (int64_t i = 0; i < n; i++, to += size, from += step) {
     const AmpElement *v = (const AmpElement *)s->data + from;
     if (s->dtype != AMPRT_F32)
       v = amp_read(s->dtype, s->data, from, channels, buf);
@@ -116,15 +120,15 @@ AMP_FN void amp_copy_few(const AmpSource *s, float *to, int64_t from, int64_t n,
 }
 
 /* The same where pixels lie side by side and channels do not. */
-AMP_FN void amp_copy_transposed(const AmpSource *s, float *to, int64_t from, int64_t n,
-                                int channels) {
+AMP_FN void amp_copy_transposed(const AmpSource *s, float *to, int64_t size, int64_t from,
+                                int64_t n, int channels) {
   float buf[AMP_BUFFER];
   for (int64_t i = 0; i < n; i += AMP_WIDTH) {
     const int m = n - i < AMP_WIDTH ? (int)(n - i) : AMP_WIDTH;
     for (int c = 0; c < channels; c++) {
       const float *v = amp_read(s->dtype, s->data, from + i + c * s->channel, m, buf);
       for (int j = 0; j < m; j++)
-        to[(i + j) * AMP_BLOCK + c] = v[j];
+        to[(i + j) * size + c] = v[j];
     }
   }
 }
@@ -151,8 +155,7 @@ AMP_FN int64_t amp_copy_three(float *to, const uint16_t *from, int64_t n) {
 
 /* The same for any pairs: also where the two channels of a pair do not lie side by side, and where
  * the number of channels is odd, so that only every other pixel begins at a multiple of 4 bytes.
- * With `odd` the last element is a channel without a second one. Pixels of the copy are `size`
- * elements long. */
+ * With `odd` the last element is a channel without a second one. */
 AMP_FN void amp_copy_pairs(const AmpSource *s, float *to, int64_t size, int64_t from, int64_t n,
                            int64_t step, int channels, int odd) {
   const uint16_t *data = (const uint16_t *)s->data + from;
@@ -175,38 +178,45 @@ AMP_FN void amp_copy_pairs(const AmpSource *s, float *to, int64_t size, int64_t 
     amp_put_pair(to + i * size + whole, data[i * step + whole * s->channel], 0);
 }
 
-AMP_FN void amp_copy_run(const AmpSource *s, float *to, int64_t from, int64_t n, int64_t step,
-                         int channels, int is_last) {
+/* Some channels of n pixels: a block, or several whole ones where those lie side by side in the
+ * image and in the copy. */
+AMP_FN void amp_copy_run(const AmpSource *s, float *to, int64_t size, int64_t from, int64_t n,
+                         int64_t step, int channels, int is_last) {
   if (s->pair)
-    amp_copy_pairs(s, to, AMP_BLOCK, from, n, step, channels, is_last && s->odd);
+    amp_copy_pairs(s, to, size, from, n, step, channels, is_last && s->odd);
   else if (s->channel != 1)
-    amp_copy_transposed(s, to, from, n, channels);
-  else if (s->dtype == AMPRT_F32 && channels == AMP_BLOCK)
-    amp_copy_blocks(AMPRT_F32, s, to, from, n, step);
-  else if (s->dtype == AMPRT_F16 && channels == AMP_BLOCK)
-    amp_copy_blocks(AMPRT_F16, s, to, from, n, step);
-  else if (s->dtype == AMPRT_BF16 && channels == AMP_BLOCK)
-    amp_copy_blocks(AMPRT_BF16, s, to, from, n, step);
+    amp_copy_transposed(s, to, size, from, n, channels);
+  else if (channels % AMP_BLOCK)
+    amp_copy_few(s, to, size, from, n, step, channels);
+  else if (s->dtype == AMPRT_F32)
+    amp_copy_blocks(AMPRT_F32, s, to, size, from, n, step, channels);
+  else if (s->dtype == AMPRT_F16)
+    amp_copy_blocks(AMPRT_F16, s, to, size, from, n, step, channels);
   else
-    amp_copy_few(s, to, from, n, step, channels);
+    amp_copy_blocks(AMPRT_BF16, s, to, size, from, n, step, channels);
 }
 
 AMP_INLINE void amp_zero(float *to, int64_t n) {
   __builtin_memset(to, 0, (size_t)n * sizeof *to);
 }
+/* The same of some channels of n pixels. */
+AMP_INLINE void amp_zero_pixels(float *to, int64_t size, int64_t n, int channels) {
+  for (; n > 0; n--, to += size)
+    amp_zero(to, amp_ceil(channels, AMP_BLOCK));
+}
 
-/* One row of a block: the columns from `column` on, `stride` apart, as many as the copy has. */
-AMP_FN void amp_copy_row(const AmpSource *s, float *to, int64_t row, int64_t column, int64_t stride,
-                         int64_t n, int64_t channel) {
+/* Some channels of one row: the columns from `column` on, `stride` apart, n of them. */
+AMP_FN void amp_copy_row(const AmpSource *s, float *to, int64_t size, int64_t row, int64_t column,
+                         int64_t stride, int64_t n, int64_t channel, int channels) {
   int64_t first = column < 0 ? (-column + stride - 1) / stride : 0;
   int64_t last = column < s->w ? (s->w - column + stride - 1) / stride : 0;
   first = first < n ? first : n;
   last = last < first ? first : last < n ? last : n;
-  const int64_t left = s->c - channel, from = row + (column + first * stride) * s->pixel;
-  amp_zero(to, first * AMP_BLOCK);
-  amp_copy_run(s, to + first * AMP_BLOCK, from + channel * s->channel, last - first,
-               stride * s->pixel, left < AMP_BLOCK ? (int)left : AMP_BLOCK, left <= AMP_BLOCK);
-  amp_zero(to + last * AMP_BLOCK, (n - last) * AMP_BLOCK);
+  const int64_t from = row + (column + first * stride) * s->pixel;
+  amp_zero_pixels(to, size, first, channels);
+  amp_copy_run(s, to + first * size, size, from + channel * s->channel, last - first,
+               stride * s->pixel, channels, channel + channels == s->c);
+  amp_zero_pixels(to + last * size, size, n - last, channels);
 }
 
 /* One row of a flat copy: n columns from `column` on. */
@@ -233,6 +243,8 @@ AMP_FN void amp_copy_tile(const AmpSource *s, const AmpTileCopy *t, const AmpAxi
   const int64_t phases[2] = {amp_phases(high), amp_phases(wide)};
   const int64_t pixel = s->pixel * amp_size(s->dtype);
   const int64_t strip = pixel < AMP_FAR_PIXELS ? t->n[1] : AMP_BLOCK;
+  const int together = t->block == AMP_BLOCK && s->channel == 1 && !s->pair;
+  const int64_t whole = together ? s->c - s->c % AMP_BLOCK : 0; /* channels copied at once */
   for (int64_t i = 0; i < phases[0] * t->n[0]; i++) {
     const int64_t f = i % phases[0], m = i / phases[0];
     const int64_t h = (row + m) * high->step + f + high->origin;
@@ -247,17 +259,19 @@ AMP_FN void amp_copy_tile(const AmpSource *s, const AmpTileCopy *t, const AmpAxi
       continue;
     }
     for (int64_t j = 0; j < t->n[1]; j += strip)
-      for (int64_t c = 0; c * AMP_BLOCK < s->c; c++)
+      for (int64_t c = 0, channels = 0; c < s->c; c += channels) {
+        channels = c < whole ? whole : amp_least(s->c - c, AMP_BLOCK);
         for (int64_t g = 0; g < phases[1]; g++) {
-          float *at = to + c * t->block + g * t->phase[1] + j * AMP_BLOCK;
-          const int64_t n = t->n[1] - j < strip ? t->n[1] - j : strip;
+          float *at = to + c / AMP_BLOCK * t->block + g * t->phase[1] + j * t->step[1];
+          const int64_t n = amp_least(t->n[1] - j, strip);
           if (h < 0 || h >= s->h)
-            amp_zero(at, n * AMP_BLOCK);
+            amp_zero_pixels(at, t->step[1], n, (int)channels);
           else
-            amp_copy_row(s, at, (image * s->h + h) * s->w * s->pixel,
-                         (column + j) * wide->step + g + wide->origin, wide->step, n,
-                         c * AMP_BLOCK);
+            amp_copy_row(s, at, t->step[1], (image * s->h + h) * s->w * s->pixel,
+                         (column + j) * wide->step + g + wide->origin, wide->step, n, c,
+                         (int)channels);
         }
+      }
   }
 }
 

@@ -75,7 +75,7 @@ AMP_FN void amp_wino_pack(const AmpConv *a, const void *filter, float *to, int64
 }
 
 AMP_INLINE int64_t amp_wino_filter_step(const AmpConv *a, int outs) {
-  return amp_wino_step(amp_blocks(a->c) * AMP_BLOCK * outs);
+  return amp_odd_lines(amp_blocks(a->c) * AMP_BLOCK * outs);
 }
 AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int64_t group) {
   return (float *)(void *)(run->arena + a->packed) +
@@ -299,7 +299,8 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
                       .row = p->row,
                       .rows = p->rows,
                       .cols = a->wide.out,
-                      .copy = amp_tile_copy(p->copy, &p->high, &p->wide, p->rows, a->wide.out),
+                      .copy =
+                          amp_tile_copy(p->copy, a->c, &p->high, &p->wide, p->rows, a->wide.out),
                       .tap = (AmpTap *)(void *)amp_lane(run, a->lane, a->lane_bytes),
                       .out = p->out};
   for (int64_t b = 0; b < amp_blocks(a->c); b++)
@@ -353,7 +354,7 @@ AMP_FN void amp_wino_size(AmpWinoBlock *p) {
   p->down = amp_pieces(p->rows, p->a->winograd);
   p->tiles = p->images * p->down * p->across;
   p->in_step = amp_wino_in_step(p->a, p->tiles);
-  p->products_step = amp_wino_step((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
+  p->products_step = amp_odd_lines((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
 }
 
 /* Groups first..last-1, of AMP_GROUP channels each, of the results of a block. */

@@ -96,8 +96,8 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
   const int64_t down = amp_pieces(t->rows, side), across = amp_pieces(t->cols, side);
   const int64_t ins = amp_wino_grad_ins(p->a), outs = p->blocks * AMP_BLOCK;
   p->tiles = t->images * down * across;
-  p->x_step = amp_wino_step(p->tiles * ins);
-  p->dy_step = amp_wino_step(p->tiles * outs);
+  p->x_step = amp_odd_lines(p->tiles * ins);
+  p->dy_step = amp_odd_lines(p->tiles * outs);
   for (int64_t i = 0; i < t->images * down; i++) {
     const int64_t image = t->image + i / down, h = t->row + i % down * side;
     for (int64_t b = 0; b < amp_blocks(p->x_source.c); b++) {
@@ -117,7 +117,7 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
 
 /* Adds what a piece gives to all sums. */
 AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
-  const int64_t ins = amp_wino_grad_ins(p->a), step = amp_wino_step(AMP_BLOCK * ins);
+  const int64_t ins = amp_wino_grad_ins(p->a), step = amp_odd_lines(AMP_BLOCK * ins);
   const int64_t all = amp_wino_all(p->a->winograd);
   const AmpGradTile tile = {.images = 1,
                             .rows = 1,
@@ -145,7 +145,7 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
  * is Inf or NaN. */
 AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const float *sums,
                              int64_t block, int64_t group) {
-  const int64_t ins = amp_wino_grad_ins(a), step = amp_wino_step(AMP_BLOCK * ins);
+  const int64_t ins = amp_wino_grad_ins(a), step = amp_odd_lines(AMP_BLOCK * ins);
   const int64_t c = group * AMP_GRAD_GROUP, n = amp_least(a->c - c, AMP_GRAD_GROUP);
   const int outs = amp_in_block(a->k, block);
   const int64_t first = block * AMP_BLOCK * AMP_WINO_TAPS * a->c + c;

@@ -188,7 +188,7 @@ AMP_FN void amp_wino_rows(AmpWinoRows *r, const AmpSource *s, float *copy, int64
     if (channels < AMP_BLOCK || !inside)
       amp_zero(copy, s->w * AMP_BLOCK);
     if (inside)
-      amp_copy_run(s, copy, from, s->w, s->pixel, (int)channels, 0);
+      amp_copy_run(s, copy, AMP_BLOCK, from, s->w, s->pixel, (int)channels, 0);
   }
 }
 

@@ -30,15 +30,21 @@ typedef uint16_t AmpVHalves __attribute__((vector_size(2 * AMP_WIDE)));
 typedef int16_t AmpVShorts
     __attribute__((vector_size(2 * AMP_WIDE))); /* f16, as compilers declare it */
 
-/* For loops over the vectors of a register tile: all n iterations are written out, so that each
- * element of an array of vectors becomes a register. AMP_UNROLL_FOUR: for the loop around those,
- * whose counter and pointers would else be one instruction in eight. */
+/* AMP_UNROLL: for loops over the vectors of a register tile. All n iterations are written out, so
+ * that each element of an array of vectors becomes a register. AMP_UNROLL_BY: n at a time. */
 #ifdef __clang__
-#define AMP_UNROLL(n)   _Pragma("clang loop unroll(full)")
-#define AMP_UNROLL_FOUR _Pragma("clang loop unroll_count(4)")
+#define AMP_UNROLL(n)    _Pragma("clang loop unroll(full)")
+#define AMP_UNROLL_BY(n) _Pragma(AMP_STR(clang loop unroll_count(n)))
 #else
-#define AMP_UNROLL(n)   _Pragma(AMP_STR(GCC unroll n))
-#define AMP_UNROLL_FOUR _Pragma("GCC unroll 4")
+#define AMP_UNROLL(n)    _Pragma(AMP_STR(GCC unroll n))
+#define AMP_UNROLL_BY(n) _Pragma(AMP_STR(GCC unroll n))
+#endif
+/* For the loop around those: else its counter and pointers are one instruction in eight. With wider
+ * vectors there are more registers and larger tiles. */
+#ifdef __AVX512F__
+#define AMP_SOME 2
+#else
+#define AMP_SOME 4
 #endif
 
 /* Makes the compiler forget how two pointers came about. Clang would give each of the places at

@@ -1,7 +1,7 @@
 """ampcc's programs as contestants of rounds.py."""
 import json, os, pathlib, statistics, subprocess, sys
 
-import rounds
+import rounds, turns
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
@@ -15,10 +15,16 @@ def step_ms(log, batch, middle=statistics.median):
     return middle([1e3 * batch / line["images_per_second"] for line in lines if line["event"] == "train" and not line["skipped_steps"]][SKIP:])
 
 
+def training(program, log, steps):
+    """Trains on synthetic data."""
+    return [program, "--use-synthetic-data", f"--max-train-steps={steps + SKIP}", f"--train-epochs={steps + SKIP}", "--skip-eval",
+            "--log-every=1", f"--log-file={log}", "-q"]
+
+
 def command(program, log, steps):
-    """Trains on synthetic data, with a new log."""
+    """The same with a new log."""
     return [sys.executable, "-c", "import os,sys; os.path.exists(sys.argv[1]) and os.remove(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])", log,
-            program, "--use-synthetic-data", f"--max-train-steps={steps + SKIP}", "--log-every=1", f"--log-file={log}", "-q", "--train-epochs=1"]
+            *training(program, log, steps)]
 
 
 def contestant(model, dtype, batch, steps, folder, flags=(), build=(), name=""):
@@ -28,7 +34,8 @@ def contestant(model, dtype, batch, steps, folder, flags=(), build=(), name=""):
     subprocess.run([BUILD / "models/ampcc-zoo", model, "-o", f"{stem}.pb"], check=True)
     subprocess.run([BUILD / "frontend/ampcc", f"{stem}.pb", "-o", stem, "--target=cpu", f"--dtype={dtype}", f"--batch-size={batch}", "-q", *build], check=True)
     log = f"{stem}.jsonl"
-    return rounds.Contestant(f"ampcc {dtype}{name}", [*command(stem, log, steps), *flags], lambda out: step_ms(log, batch))
+    return rounds.Contestant(f"ampcc {dtype}{name}", [*command(stem, log, steps), *flags], lambda out: step_ms(log, batch),
+                             live=lambda: turns.Live([*training(stem, log, 10 ** 6 - SKIP), *flags], turns.train_ms(batch), log))
 
 
 def both_libraries(model, batch, steps, folder):

@@ -1,7 +1,7 @@
 """PyTorch as a contestant of rounds.py, where it can be imported."""
 import os, pathlib, re, shutil, statistics, subprocess
 
-import rounds
+import rounds, turns
 
 
 def torch_python():
@@ -35,8 +35,11 @@ def torch_contestants(model, batch, steps):
     """PyTorch in both layouts, eager and compiled, in f32 and, on a CPU with bf16 units, in bf16: those that ONLY chooses and
     that can run."""
     python, script = torch_python(), pathlib.Path(__file__).with_name("torch_step.py")
-    every = [rounds.Contestant(f"PyTorch {layout} {mode} {dtype}", [python, script, model, batch, steps, layout, dtype, mode],
-                               rounds.read_regex(r"median ([\d.]+) ms"))
+    command = lambda steps, *how: [python, script, model, batch, steps, *how]
+    each = lambda line: float(line.split()[1]) if line.startswith("step ") else None
+    every = [rounds.Contestant(f"PyTorch {layout} {mode} {dtype}", command(steps, layout, dtype, mode),
+                               rounds.read_regex(r"median ([\d.]+) ms"),
+                               live=lambda how=(layout, dtype, mode): turns.Live(command(10 ** 9, *how), each))
              for dtype in ["f32"] + ["bf16"] * has_bf16() for mode in ("eager", "compile") for layout in ("nchw", "nhwc")]
     chosen = rounds.chosen(every) if python else []
     if any("compile" in c.name for c in chosen) and not compiles(python):

@@ -1,6 +1,8 @@
 """Runs commands in interleaved rounds: waits for an idle machine, runs them in turn, prints the
-table."""
+table. With TURNS=n they take turns after a few steps instead, n times (turns.py)."""
 import datetime, os, pathlib, re, statistics, subprocess, time
+
+import turns
 
 IDLE_SHARE = 0.08  # of one processor: the machine counts as idle if other processes use less
 PATIENCE = float(os.environ.get("PATIENCE", "60"))  # seconds to wait for an idle machine
@@ -52,10 +54,11 @@ def run(command, env=None, waits=True):
 
 
 class Contestant:
-    """A command, and a function that reads the milliseconds of a step from its output."""
+    """A command, and a function that reads the milliseconds of a step from its output; `live` starts it as a turns.Live, where
+    it can take turns."""
 
-    def __init__(self, name, command, read, env=None):
-        self.name, self.command, self.read, self.env = name, command, read, env
+    def __init__(self, name, command, read, env=None, live=None):
+        self.name, self.command, self.read, self.env, self.live = name, command, read, env, live
         self.ms, self.mib = [], []
 
     def play(self):
@@ -79,6 +82,9 @@ def chosen(contestants):
 
 
 def play_rounds(contestants, n_rounds):
+    if turns.TURNS:
+        turns.play(contestants)
+        return
     for r in range(n_rounds):
         print(f"round {r + 1} of {n_rounds}")
         turn = r % len(contestants)
@@ -88,12 +94,12 @@ def play_rounds(contestants, n_rounds):
 
 def table(contestants, base, images):
     """Prints the speed of each contestant relative to `base`: above 1 is faster."""
-    print(f"\n{'':24} {'ms/step':>9} {'img/s':>8} {'MiB':>6}  speed / {base.name}: median [min..max]")
+    print(f"\n{'':24} {'ms/step':>9} {'img/s':>8} {'MiB':>6}  speed / {base.name}: median [{turns.RANGE}]")
     for c in contestants:
         ratios = [b / m for b, m in zip(base.ms, c.ms)]
-        ms = statistics.median(c.ms)
+        ms, (least, most) = statistics.median(c.ms), turns.spread(ratios)
         print(f"{c.name:24} {ms:9.1f} {images / ms * 1e3:8.2f} {max(c.mib):6.0f}  "
-              f"{statistics.median(ratios):.3f} [{min(ratios):.3f}..{max(ratios):.3f}]")
+              f"{statistics.median(ratios):.3f} [{least:.3f}..{most:.3f}]")
 
 
 def ratio(measured, of, to):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the median time in ms of a training step in PyTorch on the CPU:
+"""Prints the time in ms of each training step in PyTorch on the CPU, and their median:
 
     torch_step.py resnet50|cifar_resnet20 BATCH STEPS nchw|nhwc f32|bf16 [eager|compile]
 
@@ -64,6 +64,7 @@ def main(name, batch, steps, layout, dtype, mode="eager"):
         loss.backward()
         optimizer.step()
         times.append(time.perf_counter() - start)
+        print(f"step {1e3 * times[-1]:.2f} ms", flush=True)
     print(f"torch {torch.__version__} median {1e3 * statistics.median(times[2:]):.2f} ms")
 
 

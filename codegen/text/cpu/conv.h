@@ -58,6 +58,10 @@ typedef struct AmpConvPart {
   int is_dense;                  /* it lies there without gaps */
   const unsigned char *next;     /* what is to be prefetched for the next tile: where, */
   int64_t next_bytes, next_step; /* how many bytes, and how many with each element that is read */
+  int64_t group, groups;         /* the group of channels that is computed, and the end of them */
+  const unsigned char *filter;   /* of the next group, to be prefetched; or NULL */
+  int64_t filter_step;           /* bytes of it with each element */
+  int64_t turn;                  /* register tiles that prefetched for the convolution */
   AmpFetch fetch;
   AmpConvTile tile;
   void *out; /* as if all results were stored one behind the other */
@@ -144,13 +148,43 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
   p->next_step = amp_pieces(p->next_bytes, tiles * p->tile.channels * amp_filter_taps(a));
 }
 
+/* A large filter comes from the third-level cache, group by group, as it is packed. While group g,
+ * whose filter lies at w, is computed, all register tiles but one of AMP_FILTER_TURNS prefetch that
+ * of the next group. */
+enum { AMP_FILTER_TURNS = 4 };
+AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *w, int64_t g) {
+  enum { LARGE = 1 << 20, LEAST = 48 << 10 }; /* bytes: of all groups, of one */
+  enum { RESULTS = 8 };                       /* of a register tile */
+  const int64_t elements = p->tile.filter_taps * p->tile.channels;
+  const int64_t bytes =
+      p->tile.filter_taps * amp_ceil(p->tile.channels, AMP_BLOCK) * AMP_OUTS * (int64_t)sizeof *w;
+  const int64_t read = p->rows * p->cols * elements / RESULTS;
+  if (p->group == g)
+    return;
+  p->group = g;
+  p->filter = NULL;
+  if (bytes < LEAST || bytes * amp_pieces(p->a->k, AMP_OUTS) < LARGE || g + 1 == p->groups)
+    return;
+  p->filter = (const unsigned char *)w + bytes;
+  p->filter_step =
+      amp_least(amp_pieces(bytes * AMP_FILTER_TURNS, read * (AMP_FILTER_TURNS - 1) + 1), AMP_LINE);
+}
+
 /* Says what a register tile of n results, which reads from x on, prefetches: for the loop behind,
  * or for the next tile that is copied, or else what the next register tile reads where it lies. */
 AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
   p->tile.next = p->is_dense ? x + n * p->tile.step : x;
   p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;
   const int64_t elements = p->high.taps * p->wide.taps * p->tile.channels;
-  if (amp_fetch_next(&p->fetch, elements, &p->tile) || p->next_bytes <= 0)
+  if (amp_fetch_next(&p->fetch, elements, &p->tile))
+    return;
+  if (p->filter && p->turn++ % AMP_FILTER_TURNS) {
+    p->tile.next = p->filter;
+    p->tile.next_step = p->filter_step;
+    p->filter += elements * p->filter_step;
+    return;
+  }
+  if (p->next_bytes <= 0)
     return;
   const int64_t bytes = elements * p->next_step;
   p->tile.next = p->next;
@@ -244,6 +278,7 @@ AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *
     const int m = amp_in_group(a->k, g);
     const AmpCut *cut = amp_cut_for(cuts, m);
     const float *w = (const float *)(void *)(run->arena + a->packed) + amp_filter_at(a, g, 0);
+    amp_conv_fetch_filter(p, w, g);
     if (!bad)
       amp_conv_group(p, cut, w, k, m);
     else
@@ -304,14 +339,20 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   p->is_dense = !copy && p->tile.step == p->tile.channels;
   if (copy)
     amp_conv_fetches(p, &source, last - first);
-  for (int64_t f = 0; f < amp_remainders(&a->high, a->backward); f++)
-    for (int64_t g = 0; g < amp_remainders(&a->wide, a->backward); g++) {
-      p->high = amp_axis(&a->high, a->backward, f);
-      p->wide = amp_axis(&a->wide, a->backward, g);
+  const int64_t down = amp_remainders(&a->high, a->backward);
+  const int64_t across = amp_remainders(&a->wide, a->backward);
+  const int64_t each =
+      down * across > 1 ? 1 : last - first; /* groups, whose taps are listed once */
+  p->group = -1;
+  p->groups = last;
+  for (int64_t k = first; k < last; k += each)
+    for (int64_t i = 0; i < down * across; i++) {
+      p->high = amp_axis(&a->high, a->backward, i / across);
+      p->wide = amp_axis(&a->wide, a->backward, i % across);
       p->rows = amp_least(a->rows, p->high.outs - p->row);
       p->cols = amp_least(a->cols, p->wide.outs - p->col);
       if (p->rows > 0 && p->cols > 0)
-        amp_conv_groups(run, p, cuts, first, last, bad);
+        amp_conv_groups(run, p, cuts, k, k + each, bad);
     }
 }
 

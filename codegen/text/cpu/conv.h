@@ -171,7 +171,8 @@ AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *w, int64_t g)
 }
 
 /* Says what a register tile of n results, which reads from x on, prefetches: for the loop behind,
- * or for the next tile that is copied, or else what the next register tile reads where it lies. */
+ * or of the filter, or for the next tile that is copied, or else what the next register tile reads
+ * where it lies. */
 AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
   p->tile.next = p->is_dense ? x + n * p->tile.step : x;
   p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;

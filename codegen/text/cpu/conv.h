@@ -58,7 +58,6 @@ typedef struct AmpConvPart {
   int is_dense;                  /* it lies there without gaps */
   const unsigned char *next;     /* what is to be prefetched for the next tile: where, */
   int64_t next_bytes, next_step; /* how many bytes, and how many with each element that is read */
-  int64_t group, groups;         /* the group of channels that is computed, and the end of them */
   const unsigned char *filter;   /* of the next group, to be prefetched; or NULL */
   int64_t filter_step;           /* bytes of it with each element */
   int64_t turn;                  /* register tiles that prefetched for the convolution */
@@ -148,31 +147,28 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
   p->next_step = amp_pieces(p->next_bytes, tiles * p->tile.channels * amp_filter_taps(a));
 }
 
-/* A large filter comes from the third-level cache, group by group, as it is packed. While group g,
- * whose filter lies at w, is computed, all register tiles but one of AMP_FILTER_TURNS prefetch that
- * of the next group. */
+/* The second-level cache does not hold a large filter, so each group of it would come from the
+ * third-level cache just when it is needed. Therefore the register tiles of a group, which compute
+ * so many results, prefetch the filter of the next group, which lies at `next`: of every
+ * AMP_FILTER_TURNS tiles all but one do. */
 enum { AMP_FILTER_TURNS = 4 };
-AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *w, int64_t g) {
+AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t results) {
   enum { LARGE = 1 << 20, LEAST = 48 << 10 }; /* bytes: of all groups, of one */
   enum { RESULTS = 8 };                       /* of a register tile */
-  const int64_t elements = p->tile.filter_taps * p->tile.channels;
-  const int64_t bytes =
-      p->tile.filter_taps * amp_ceil(p->tile.channels, AMP_BLOCK) * AMP_OUTS * (int64_t)sizeof *w;
-  const int64_t read = p->rows * p->cols * elements / RESULTS;
-  if (p->group == g)
-    return;
-  p->group = g;
+  const int64_t taps = p->tile.filter_taps, channels = p->tile.channels;
+  const int64_t bytes = taps * amp_ceil(channels, AMP_BLOCK) * AMP_OUTS * (int64_t)sizeof *next;
   p->filter = NULL;
-  if (bytes < LEAST || bytes * amp_pieces(p->a->k, AMP_OUTS) < LARGE || g + 1 == p->groups)
+  if (bytes < LEAST || bytes * amp_pieces(p->a->k, AMP_OUTS) < LARGE)
     return;
-  p->filter = (const unsigned char *)w + bytes;
-  p->filter_step =
-      amp_least(amp_pieces(bytes * AMP_FILTER_TURNS, read * (AMP_FILTER_TURNS - 1) + 1), AMP_LINE);
+  const int64_t read =
+      results * taps * channels / RESULTS * (AMP_FILTER_TURNS - 1) / AMP_FILTER_TURNS;
+  p->filter = (const unsigned char *)next;
+  p->filter_step = amp_least(amp_pieces(bytes, amp_most(1, read)), AMP_LINE);
 }
 
-/* Says what a register tile of n results, which reads from x on, prefetches: for the loop behind,
- * or of the filter, or for the next tile that is copied, or else what the next register tile reads
- * where it lies. */
+/* Says what a register tile of n results, which reads from x on, prefetches. Tiles take turns: for
+ * the loop behind, of the filter, and of the image's next tile where tiles are copied. Where there
+ * is none of these, it is what the next register tile reads of an image that is not copied. */
 AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
   p->tile.next = p->is_dense ? x + n * p->tile.step : x;
   p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;
@@ -265,34 +261,34 @@ AMP_FN void amp_conv_zero(AmpConvPart *p, int64_t first, int64_t last) {
                        (size_t)(n * size));
 }
 
-/* Groups first..last-1 of the results of one remainder. */
-AMP_FN void amp_conv_groups(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cuts, int64_t first,
-                            int64_t last, int bad) {
-  const AmpConv *a = p->a;
-  amp_list_taps(p, 0, 0, 0);
-  if (!p->tile.taps) {
-    amp_conv_zero(p, first, last);
-    return;
-  }
-  for (int64_t g = first; g < last; g++) {
-    const int64_t k = g * AMP_OUTS;
-    const int m = amp_in_group(a->k, g);
-    const AmpCut *cut = amp_cut_for(cuts, m);
-    const float *w = (const float *)(void *)(run->arena + a->packed) + amp_filter_at(a, g, 0);
-    amp_conv_fetch_filter(p, w, g);
-    if (!bad)
-      amp_conv_group(p, cut, w, k, m);
-    else
-      amp_conv_exact(p, amp_cut_next(cut, 0, 1), w, k, m);
-  }
-}
-
 /* How many remainders the positions of results have, and the axis of one of them. */
 AMP_INLINE int64_t amp_remainders(const AmpWindow *w, int backward) {
   return backward ? amp_least(w->stride, w->out) : 1;
 }
 AMP_INLINE AmpAxis amp_axis(const AmpWindow *w, int backward, int64_t remainder) {
   return backward ? amp_axis_backward(w, remainder) : amp_axis_forward(w);
+}
+
+/* Sets the axes of remainder i of both axes together, and lists its taps. */
+AMP_FN void amp_conv_remainder(AmpConvPart *p, int64_t i) {
+  const AmpConv *a = p->a;
+  const int64_t across = amp_remainders(&a->wide, a->backward);
+  p->high = amp_axis(&a->high, a->backward, i / across);
+  p->wide = amp_axis(&a->wide, a->backward, i % across);
+  p->rows = amp_most(0, amp_least(a->rows, p->high.outs - p->row));
+  p->cols = amp_most(0, amp_least(a->cols, p->wide.outs - p->col));
+  amp_list_taps(p, 0, 0, 0);
+}
+
+/* Group g of the results of one remainder, with the filter at w. */
+AMP_FN void amp_conv_group_of(AmpConvPart *p, const AmpCuts *cuts, const float *w, int64_t g,
+                              int bad) {
+  const int m = amp_in_group(p->a->k, g);
+  const AmpCut *cut = amp_cut_for(cuts, m);
+  if (!bad)
+    amp_conv_group(p, cut, w, g * AMP_OUTS, m);
+  else
+    amp_conv_exact(p, amp_cut_next(cut, 0, 1), w, g * AMP_OUTS, m);
 }
 
 /* The images as the kernels read them. */
@@ -325,10 +321,10 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   const int64_t list = amp_ceil(amp_filter_taps(a) * (int64_t)sizeof(AmpTap), AMP_LINE);
   p->tap = (AmpTap *)(void *)lane;
   const int copy = amp_in_pairs(a) ? a->copy_pairs : a->copy;
+  const int64_t rows = amp_least(a->rows, high.outs - p->row);
+  const int64_t cols = amp_least(a->cols, wide.outs - p->col);
   if (copy) {
     float *to = (float *)(void *)(lane + list);
-    const int64_t rows = amp_least(a->rows, high.outs - p->row);
-    const int64_t cols = amp_least(a->cols, wide.outs - p->col);
     p->copy = amp_can_be_flat(&source, &wide)
                   ? amp_tile_flat(to, source.c, &high, &wide, rows, cols)
                   : amp_tile_copy(to, source.c, &high, &wide, rows, cols);
@@ -340,21 +336,26 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   p->is_dense = !copy && p->tile.step == p->tile.channels;
   if (copy)
     amp_conv_fetches(p, &source, last - first);
-  const int64_t down = amp_remainders(&a->high, a->backward);
-  const int64_t across = amp_remainders(&a->wide, a->backward);
-  const int64_t each =
-      down * across > 1 ? 1 : last - first; /* groups, whose taps are listed once */
-  p->group = -1;
-  p->groups = last;
-  for (int64_t k = first; k < last; k += each)
-    for (int64_t i = 0; i < down * across; i++) {
-      p->high = amp_axis(&a->high, a->backward, i / across);
-      p->wide = amp_axis(&a->wide, a->backward, i % across);
-      p->rows = amp_least(a->rows, p->high.outs - p->row);
-      p->cols = amp_least(a->cols, p->wide.outs - p->col);
-      if (p->rows > 0 && p->cols > 0)
-        amp_conv_groups(run, p, cuts, k, k + each, bad);
+  const int64_t remainders =
+      amp_remainders(&a->high, a->backward) * amp_remainders(&a->wide, a->backward);
+  for (int64_t i = 0; i < remainders; i++) {
+    amp_conv_remainder(p, i);
+    if (!p->tile.taps)
+      amp_conv_zero(p, first, last);
+  }
+  const float *filter = (const float *)(void *)(run->arena + a->packed);
+  for (int64_t g = first; g < last; g++) {
+    if (g + 1 < last)
+      amp_conv_fetch_filter(p, filter + amp_filter_at(a, g + 1, 0), rows * cols);
+    else
+      p->filter = NULL;
+    for (int64_t i = 0; i < remainders; i++) {
+      if (remainders > 1)
+        amp_conv_remainder(p, i);
+      if (p->high.taps * p->wide.taps > 0)
+        amp_conv_group_of(p, cuts, filter + amp_filter_at(a, g, 0), g, bad);
     }
+  }
 }
 
 AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {

@@ -53,7 +53,7 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict unit,
     for (int64_t r = 0; r < a->rows; r++) {
       const float *from = unit + n * a->unit_image + r * a->unit_row;
       const float *by = vec + n * a->vec_image + r * a->vec_row;
-      AMP_UNROLL_BY(AMP_SOME)
+      AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
       for (int64_t c = 0; c < a->cols; c++, from += a->unit_col, by += a->vec_col) {
         if (vectors > 1) { /* else there are more loads than products already */
           __builtin_prefetch(ahead.at, 0, 2);

@@ -201,8 +201,13 @@ AMP_INLINE void amp_zero(float *to, int64_t n) {
 }
 /* The same of some channels of n pixels. */
 AMP_INLINE void amp_zero_pixels(float *to, int64_t size, int64_t n, int channels) {
+  const int64_t each = amp_ceil(channels, AMP_BLOCK);
+  if (size == each) { /* one call for all of them */
+    amp_zero(to, n * size);
+    return;
+  }
   for (; n > 0; n--, to += size)
-    amp_zero(to, amp_ceil(channels, AMP_BLOCK));
+    amp_zero(to, each);
 }
 
 /* Some channels of one row: the columns from `column` on, `stride` apart, n of them. */

@@ -85,7 +85,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
       const AmpElement *near_x = x + a->tap[t].x, *far_x = near_x + a->far;
       const float *from = w + a->tap[t].filter * n * AMP_OUTS;
       const int64_t each = n * a->tap[t].run;
-      AMP_UNROLL_BY(AMP_SOME)
+      AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
       for (int64_t i = 0; i < each; i++, from += AMP_OUTS, near_x++, far_x++) {
         AMP_FORGET(near_x, far_x);
         if (fetches) {

@@ -39,12 +39,12 @@ typedef int16_t AmpVShorts
 #define AMP_UNROLL(n)    _Pragma(AMP_STR(GCC unroll n))
 #define AMP_UNROLL_BY(n) _Pragma(AMP_STR(GCC unroll n))
 #endif
-/* For the loop around those: else its counter and pointers are one instruction in eight. With wider
- * vectors there are more registers and larger tiles. */
+/* How far to unroll the loop around those, whose counter and pointers would otherwise be one
+ * instruction in eight. Vectors of 512 bits come with more registers, so with larger tiles. */
 #ifdef __AVX512F__
-#define AMP_SOME 2
+#define AMP_UNROLL_FACTOR 2
 #else
-#define AMP_SOME 4
+#define AMP_UNROLL_FACTOR 4
 #endif
 
 /* Makes the compiler forget how two pointers came about. Clang would give each of the places at

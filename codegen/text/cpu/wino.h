@@ -132,8 +132,8 @@ AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p, int64_t firs
  * channels, `steps`. Where tiles are in memory, that is what the next products read of them; of a
  * large filter what they read of it. Else the first half of all products fetches what the loop
  * behind reads of other tensors, or where it reads none, the places of the block's results, and the
- * second half what the next block reads. One line is fetched at a time, as the CPU drops what is
- * asked for in a burst. */
+ * second half what the next block reads. Lines are fetched one at a time, because the CPU drops
+ * prefetches that come in a burst. */
 AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, int64_t g,
                                int64_t steps) {
   enum { LARGE = 8 << 20 };

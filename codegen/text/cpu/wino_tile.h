@@ -157,14 +157,14 @@ typedef struct AmpWinoRows {
   int64_t line;       /* bytes from row to row; 0 where they are copies */
 } AmpWinoRows;
 
-/* A row of zeros with any distance between its columns. Nobody writes to it, so that all of it is
- * one page of memory. */
+/* Read in the place of a row outside of the image, however far its columns lie apart. As nobody
+ * writes to it, the system maps one page of zeros for all of it. */
 enum { AMP_WINO_ZEROS = 1 << 20 };
 static unsigned char amp_wino_zeros[AMP_WINO_ZEROS];
 
 /* Sets r to n rows of an image, from row h on, of one block of channels. They are read where they
- * lie, in the image's type, but for a block that is not whole, for an image whose channels do not
- * lie side by side, and for rows longer than amp_wino_zeros: those are copied to `copy` as floats.
+ * lie, in the image's type, if the block is whole, the image's channels lie side by side, and rows
+ * are not longer than amp_wino_zeros. Otherwise they are copied to `copy` as floats.
  * (If r were returned by value, the compiler would copy it with wide vectors, which wait until all
  * stores before them are done: some 6 % of a step of CIFAR's ResNet-20.) */
 AMP_FN void amp_wino_rows(AmpWinoRows *r, const AmpSource *s, float *copy, int64_t block,
@@ -215,8 +215,9 @@ AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, Am
   }
 }
 
-/* Loads, or stores, an even number of vectors that lie `step` floats apart. From two pointers all
- * are at most two steps away, distances that take one register. */
+/* Loads, or stores, n vectors that lie `step` floats apart, of which n is even. Addresses are made
+ * of two pointers, to the first vector of either half, plus 0, 1 or 2 times the step, which x86-64
+ * computes as part of the instruction. */
 AMP_INLINE void amp_wino_get(const float *at, int64_t step, AmpV *v, const int n) {
   const float *low = at, *high = at + n / 2 * step;
   AMP_FORGET(low, high);

@@ -8,11 +8,17 @@ BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
 SKIP = 2  # steps of warm-up, which are not counted
 
 
+def line_ms(line, batch):
+    """The time of a step in milliseconds from a line of a log written with --log-every=1, or None if the line is of something
+    else. Steps that the loss scale skips are left out: they are few, and repeated in search of what overflowed."""
+    event = json.loads(line)
+    return 1e3 * batch / event["images_per_second"] if event["event"] == "train" and not event["skipped_steps"] else None
+
+
 def step_ms(log, batch, middle=statistics.median):
-    """The median time of a step in milliseconds, or their mean, from a log written with --log-every=1. Steps that the
-    loss scale skips are left out: they are few, and repeated in search of what overflowed."""
-    lines = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
-    return middle([1e3 * batch / line["images_per_second"] for line in lines if line["event"] == "train" and not line["skipped_steps"]][SKIP:])
+    """The median time of all steps of such a log, or their mean."""
+    times = [line_ms(line, batch) for line in pathlib.Path(log).read_text().splitlines()]
+    return middle([ms for ms in times if ms is not None][SKIP:])
 
 
 def training(program, log, steps):
@@ -35,7 +41,7 @@ def contestant(model, dtype, batch, steps, folder, flags=(), build=(), name=""):
     subprocess.run([BUILD / "frontend/ampcc", f"{stem}.pb", "-o", stem, "--target=cpu", f"--dtype={dtype}", f"--batch-size={batch}", "-q", *build], check=True)
     log = f"{stem}.jsonl"
     return rounds.Contestant(f"ampcc {dtype}{name}", [*command(stem, log, steps), *flags], lambda out: step_ms(log, batch),
-                             live=lambda: turns.Live([*training(stem, log, 10 ** 6 - SKIP), *flags], turns.train_ms(batch), log))
+                             live=lambda: turns.Live([*training(stem, log, 10 ** 6 - SKIP), *flags], lambda line: line_ms(line, batch), log))
 
 
 def both_libraries(model, batch, steps, folder):

@@ -1,7 +1,7 @@
 """Contestants that are all in memory at once, of which one runs while the others are stopped (SIGSTOP): each in turn makes a few
 steps. Neighbours whose load changes within seconds then meet all of them alike, where a run of its own for each contestant takes
 longer than such a load lasts. Ratios are taken within a turn, and their range is that of the middle half."""
-import json, os, pathlib, re, signal, statistics, subprocess, time
+import os, pathlib, re, signal, statistics, subprocess, time
 
 TURNS = int(os.environ.get("TURNS", "0"))
 KEPT_MS = 600  # of the steps that count in a turn, at least one; the first one after a stop does not
@@ -20,12 +20,11 @@ class Live:
     """A process whose steps can be followed: `ms` makes of a line the milliseconds of a step, or None of any other line. The
     lines are those of a log that the process appends to or, without a log, of its output."""
 
-    def __init__(self, command, ms, log=None, env=None):
+    def __init__(self, command, ms, log=None):
         self.ms = ms
         if log:
             pathlib.Path(log).write_text("")
-        self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL if log else subprocess.PIPE,
-                                        text=True, env={**os.environ, **(env or {})})
+        self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL if log else subprocess.PIPE, text=True)
         self.lines = open(log) if log else self.process.stdout
 
     def step(self):
@@ -47,19 +46,11 @@ class Live:
         return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1024
 
 
-def train_ms(batch):
-    """Reads a line of a log that is written with --log-every=1. Steps that the loss scale skips are left out."""
-    def read(line):
-        event = json.loads(line)
-        return 1e3 * batch / event["images_per_second"] if event["event"] == "train" and not event["skipped_steps"] else None
-    return read
-
-
 def play(contestants):
     """Fills the times of all contestants, one for each turn, and their peak memory."""
-    able = [c for c in contestants if c.live]
-    if able != contestants:
-        raise SystemExit(f"these cannot take turns: {', '.join(c.name for c in contestants if not c.live)}")
+    unable = [c.name for c in contestants if not c.live]
+    if unable:
+        raise SystemExit(f"these cannot take turns: {', '.join(unable)}")
     live = []
     try:
         for c in contestants:
@@ -68,14 +59,15 @@ def play(contestants):
                 ms = live[-1].step()
             live[-1].kept = max(1, round(KEPT_MS / ms))
             live[-1].process.send_signal(signal.SIGSTOP)
+        pairs = list(zip(contestants, live))
         for turn in range(TURNS):
-            first = turn % len(live)
-            for c, a in list(zip(contestants, live))[first:] + list(zip(contestants, live))[:first]:
+            first = turn % len(pairs)
+            for c, a in pairs[first:] + pairs[:first]:
                 a.process.send_signal(signal.SIGCONT)
                 a.step()
                 c.ms.append(statistics.median(a.step() for _ in range(a.kept)))
                 a.process.send_signal(signal.SIGSTOP)
-        for c, a in zip(contestants, live):
+        for c, a in pairs:
             c.mib.append(a.peak_mib())
     finally:
         for a in live:

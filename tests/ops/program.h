@@ -21,7 +21,7 @@ Program *program_begin_with(Arena *arena, const Module *module, const CodegenOpt
                             Winograd winograd, const char *march);
 void program_finish(Program *program);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph.
- * Returns how many guard bytes were written to (each graph is printed). */
+ * Returns not 0 if bytes were written that belong to no value (the first one is printed). */
 int program_run(Program *program, int graph, int threads, EvalEnv *env);
 /* Another machine: the command of its C compiler, what that takes behind -march=, and the command
  * that runs its programs here. */

@@ -14,12 +14,14 @@
 #include "codegen/text/cpu/conv_run.h"
 #include "codegen/text/cpu/wino_grad.h"
 
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 unsigned char *amp_more_lanes; /* no more than AMP_TEAM threads */
 int64_t amp_more_lanes_each;
@@ -273,8 +275,20 @@ static void choose_type(const char *name) {
   size = type == AMPRT_F32 ? 4 : 2;
 }
 
+/* oneDNN's threads are libgomp's. When a loop is over, they spin for milliseconds, on the processors
+ * that our own threads then need; with so many turns they spin about as long as ours. libgomp reads
+ * the number as it is loaded, so the program starts again. */
+static void let_threads_sleep(char **argv) {
+  if (threads == 1 || getenv("GOMP_SPINCOUNT"))
+    return;
+  setenv("GOMP_SPINCOUNT", "2000", 1);
+  execv("/proc/self/exe", argv);
+  CHECK(0, "cannot start again: %s", strerror(errno));
+}
+
 int main(int argc, char **argv) {
   threads = argc > 1 ? atoi(argv[1]) : 1;
+  let_threads_sleep(argv);
   int64_t batch = argc > 2 ? atoi(argv[2]) : 8;
   int rounds = argc > 3 ? atoi(argv[3]) : 9;
   CHECK(threads >= 1 && threads <= AMP_TEAM, "1 to %d threads", AMP_TEAM);

@@ -61,31 +61,60 @@ typedef struct AmpMaxWindow {
   int64_t first;
 } AmpMaxWindow;
 
-/* AMP_WIDE channels of a window from `c` on, of which n exist. */
+/* Where there are as many channels, so many vectors of them are computed at a time: one vector alone
+ * would wait for its own last comparison or sum at each tap. */
+enum { AMP_POOL_VECTORS = 4, AMP_POOL_PANEL = AMP_POOL_VECTORS * AMP_WIDE };
+
+/* Vector v of a panel whose channels begin at element `at`. Of a panel of one vector n exist. */
+AMP_INLINE AmpV amp_pool_vector(const int dtype, const void *base, int64_t at, int v, int64_t n,
+                                const int vectors) {
+  return vectors > 1 ? amp_v_read(dtype, base, at + v * AMP_WIDE)
+                     : amp_pool_read(dtype, base, at, n);
+}
+
+/* Calls fn(..., dtype, vectors), which is inline, with numbers that the compiler knows, for panels
+ * of n channels from `i` on and then for single vectors. */
+#define AMP_POOL_PANELS(type, i, n, fn, ...)                                                       \
+  do {                                                                                             \
+    for (; i + AMP_POOL_PANEL <= n; i += AMP_POOL_PANEL)                                           \
+      if (type == AMPRT_F32)                                                                       \
+        fn(__VA_ARGS__, AMPRT_F32, AMP_POOL_VECTORS);                                              \
+      else if (type == AMPRT_F16)                                                                  \
+        fn(__VA_ARGS__, AMPRT_F16, AMP_POOL_VECTORS);                                              \
+      else                                                                                         \
+        fn(__VA_ARGS__, AMPRT_BF16, AMP_POOL_VECTORS);                                             \
+    for (; i < n; i += AMP_WIDE)                                                                   \
+      fn(__VA_ARGS__, type, 1);                                                                    \
+  } while (0)
+
+/* Channels of a window from `c` on, of which n exist. */
 AMP_INLINE void amp_max_window(const AmpPool *a, const void *x, const AmpMaxWindow *w, int64_t c,
-                               int64_t n, float *best_out, int32_t *at_out) {
-  const int dtype = a->in.dtype;
-  AmpVBits at = {0};
-  AmpV best = {0};
-  int first = 1;
-  for (int64_t r = w->rows.first; r < w->rows.last; r++) {
-    int64_t from = w->first + (r * a->W + w->cols.first) * a->C + c;
-    int32_t tap = (int32_t)(r * a->window[1] + w->cols.first);
-    for (int64_t s = w->cols.first; s < w->cols.last; s++, tap++, from += a->C) {
-      const AmpV v = amp_pool_read(dtype, x, from, n);
-      if (first) {
-        best = v;
-        at = at + tap;
-        first = 0;
-      } else {
-        amp_max_tap(&best, &at, v, tap);
-      }
-    }
+                               int64_t n, float *best_out, int32_t *at_out, const int dtype,
+                               const int vectors) {
+  const int64_t row = a->W * a->C, top = w->rows.first, left = w->cols.first;
+  const int empty = top >= w->rows.last || left >= w->cols.last;
+  int64_t from = w->first + top * row + left * a->C + c;
+  int32_t tap = (int32_t)(top * a->window[1] + left);
+  AmpVBits at[AMP_POOL_VECTORS] = {{0}};
+  AmpV best[AMP_POOL_VECTORS];
+  AMP_UNROLL(4)
+  for (int v = 0; v < vectors; v++) {
+    best[v] = empty ? amp_v_all(-AMP_INF) : amp_pool_vector(dtype, x, from, v, n, vectors);
+    at[v] = at[v] + (empty ? 0 : tap);
   }
-  if (w->rows.first >= w->rows.last || w->cols.first >= w->cols.last)
-    best = best - AMP_INF;
-  amp_v_store(best_out, best);
-  __builtin_memcpy(at_out, &at, sizeof at);
+  for (int64_t r = top; r < w->rows.last; r++) {
+    from = w->first + r * row + left * a->C + c;
+    tap = (int32_t)(r * a->window[1] + left);
+    for (int64_t s = left; s < w->cols.last; s++, tap++, from += a->C)
+      AMP_UNROLL(4)
+    for (int v = 0; v < vectors; v++)
+      amp_max_tap(&best[v], &at[v], amp_pool_vector(dtype, x, from, v, n, vectors), tap);
+  }
+  AMP_UNROLL(4)
+  for (int v = 0; v < vectors; v++) {
+    amp_v_store(best_out + v * AMP_WIDE, best[v]);
+    __builtin_memcpy(at_out + v * AMP_WIDE, &at[v], sizeof at[v]);
+  }
 }
 
 AMP_FN void amp_store_index(int dtype, void *base, int64_t at, const int32_t *index, int n) {
@@ -115,8 +144,9 @@ AMP_FN void amp_max_pool_chunk(const AmprtRun *run, const void *args, int64_t ch
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         int n = amp_piece(a->C, c);
         int64_t to = (row * a->Q + q) * a->C + c;
-        for (int i = 0; i < n; i += AMP_WIDE)
-          amp_max_window(a, x, &w, c + i, n - i, best + i, at + i);
+        int i = 0;
+        AMP_POOL_PANELS(a->in.dtype, i, n, amp_max_window, a, x, &w, c + i, n - i, best + i,
+                        at + i);
         amp_write(a->out.dtype, y, to, n, best);
         if (index)
           amp_store_index(a->index.dtype, index, to, at, n);
@@ -167,24 +197,31 @@ AMP_INLINE AmpVBits amp_read_index(const AmpPool *a, const void *index, int64_t 
   return some;
 }
 
-/* Each dy goes to the tap that its index names: AMP_WIDE channels from `c` on, of which n exist. */
+/* Each dy goes to the tap that its index names: channels from `c` on, of which n exist. */
 AMP_INLINE void amp_max_collect(const AmpPool *a, const void *dy, const void *index,
-                                const AmpCover *k, int64_t c, int64_t n, float *out) {
-  const int dtype = a->in.dtype;
-  AmpV sum = {0};
+                                const AmpCover *k, int64_t c, int64_t n, float *out,
+                                const int dtype, const int vectors) {
+  AmpV sum[AMP_POOL_VECTORS] = {{0}};
   for (int64_t p = k->ps.first; p < k->ps.last; p++) {
     int64_t from = ((k->image * a->P + p) * a->Q + k->qs.first) * a->C + c;
     int64_t r = k->h + a->pad[0] - p * a->stride[0];
     int64_t s = k->w + a->pad[1] - k->qs.first * a->stride[1];
     int32_t tap = (int32_t)(r * a->window[1] + s);
     for (int64_t q = k->qs.first; q < k->qs.last; q++) {
-      const AmpVBits here = amp_read_index(a, index, from, n) == tap;
-      sum += (AmpV)((AmpVBits)amp_pool_read(dtype, dy, from, n) & here);
+      AMP_UNROLL(4)
+      for (int v = 0; v < vectors; v++) {
+        const int64_t here = from + v * AMP_WIDE;
+        const AmpVBits is_here = amp_read_index(a, index, here, n - v * AMP_WIDE) == tap;
+        const AmpV all = amp_pool_vector(dtype, dy, from, v, n, vectors);
+        sum[v] += (AmpV)((AmpVBits)all & is_here);
+      }
       from += a->C;
       tap -= a->stride[1];
     }
   }
-  amp_v_store(out, sum);
+  AMP_UNROLL(4)
+  for (int v = 0; v < vectors; v++)
+    amp_v_store(out + v * AMP_WIDE, sum[v]);
 }
 
 /* Each element of dy is divided equally among the elements that were averaged. */
@@ -212,11 +249,12 @@ AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *ind
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         float sum[AMP_BUFFER];
         int n = amp_piece(a->C, c);
-        for (int i = 0; i < n; i += AMP_WIDE)
-          if (index)
-            amp_max_collect(a, dy, index, &k, c + i, n - i, sum + i);
-          else
-            amp_avg_collect(a, dy, &k, c + i, n - i, sum + i);
+        int i = 0;
+        if (index)
+          AMP_POOL_PANELS(a->in.dtype, i, n, amp_max_collect, a, dy, index, &k, c + i, n - i,
+                          sum + i);
+        for (; i < n; i += AMP_WIDE)
+          amp_avg_collect(a, dy, &k, c + i, n - i, sum + i);
         amp_write(a->out.dtype, dx, (row * a->W + k.w) * a->C + c, n, sum);
       }
     }

@@ -275,9 +275,9 @@ static void choose_type(const char *name) {
   size = type == AMPRT_F32 ? 4 : 2;
 }
 
-/* oneDNN's threads are libgomp's. When a loop is over, they spin for milliseconds, on the processors
- * that our own threads then need; with so many turns they spin about as long as ours. libgomp reads
- * the number as it is loaded, so the program starts again. */
+/* oneDNN's threads are libgomp's. When a loop is over, they go on spinning on the processors that
+ * our own threads then need; with so many turns about as long as our own would. libgomp reads the
+ * number as it is loaded, so the program starts again. */
 static void let_threads_sleep(char **argv) {
   if (threads == 1 || getenv("GOMP_SPINCOUNT"))
     return;

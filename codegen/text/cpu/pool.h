@@ -61,8 +61,8 @@ typedef struct AmpMaxWindow {
   int64_t first;
 } AmpMaxWindow;
 
-/* Where there are as many channels, so many vectors of them are computed at a time: one vector alone
- * would wait for its own last comparison or sum at each tap. */
+/* Where there are as many channels, so many vectors of them are computed at a time: one vector
+ * alone would wait for its own last comparison or sum at each tap. */
 enum { AMP_POOL_VECTORS = 4, AMP_POOL_PANEL = AMP_POOL_VECTORS * AMP_WIDE };
 
 /* Vector v of a panel whose channels begin at element `at`. Of a panel of one vector n exist. */

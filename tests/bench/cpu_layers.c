@@ -275,9 +275,10 @@ static void choose_type(const char *name) {
   size = type == AMPRT_F32 ? 4 : 2;
 }
 
-/* oneDNN's threads are libgomp's. When a loop is over, they go on spinning on the processors that
- * our own threads then need; with so many turns about as long as our own would. libgomp reads the
- * number as it is loaded, so the program starts again. */
+/* oneDNN computes with libgomp's threads. When they have nothing more to do they spin, by default
+ * for so long that they keep our own threads from the processors. This makes them sleep after about
+ * the time that ours do. libgomp reads GOMP_SPINCOUNT when it is loaded, so the program sets it and
+ * starts itself again. */
 static void let_threads_sleep(char **argv) {
   if (threads == 1 || getenv("GOMP_SPINCOUNT"))
     return;

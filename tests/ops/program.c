@@ -235,8 +235,8 @@ static void clear(unsigned char *arena, int64_t at, int64_t bytes) {
     memset(arena + at, PATTERN, (size_t)bytes);
 }
 
-/* Were bytes written although no value of the graph lies there? Overwrites those of all values. */
-static int count_strays(const Graph *graph, unsigned char *arena) {
+/* Was a byte written where no value of the graph lies? Overwrites all values. */
+static bool finds_stray(const Graph *graph, unsigned char *arena) {
   const size_t bytes = (size_t)graph->arena_bytes;
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
@@ -248,13 +248,13 @@ static int count_strays(const Graph *graph, unsigned char *arena) {
       clear(arena, space[0], space[1]);
   }
   if (bytes == 0 || (arena[0] == PATTERN && memcmp(arena, arena + 1, bytes - 1) == 0))
-    return 0;
+    return false;
   size_t first = 0;
   while (arena[first] == PATTERN)
     first++;
   printf("FAIL @%s: byte %zu of the arena was written, but belongs to no value\n", graph->name,
          first);
-  return 1;
+  return true;
 }
 
 /* Writes the blocks to a file, or reads them. */
@@ -282,10 +282,10 @@ int program_run_emulated(Program *p, int g, int threads, EvalEnv *env) {
   move_blocks(file, p, graph, &run, false);
   remove(file);
   blocks_store(p->arena, p->code, graph, &run, env);
-  int strays = count_strays(p->module->graph[g], run.arena);
+  bool stray = finds_stray(p->module->graph[g], run.arena);
   free(run.arena);
   free(run.state);
-  return strays;
+  return stray;
 }
 
 static void run_begin(Program *p, const AmprtGraph *graph, int threads, EvalEnv *env,
@@ -312,9 +312,9 @@ int program_run(Program *p, int g, int threads, EvalEnv *env) {
   AmprtRun run;
   run_begin(p, &p->code->graph[g], threads, env, &run);
   blocks_store(p->arena, p->code, &p->code->graph[g], &run, env);
-  int strays = count_strays(p->module->graph[g], run.arena);
+  bool stray = finds_stray(p->module->graph[g], run.arena);
   run_end(p, &run);
-  return strays;
+  return stray;
 }
 
 static double seconds(void) {

@@ -149,8 +149,8 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
 
 /* The second-level cache does not hold a large filter, so each group of it would come from the
  * third-level cache just when it is needed. Therefore the register tiles of a group, which compute
- * so many results, prefetch the filter of the next group, which lies at `next`: of every
- * AMP_FILTER_TURNS tiles all but one do. */
+ * so many results, prefetch the filter of the next group, which lies at `next`: all of them but one
+ * in AMP_FILTER_TURNS. */
 enum { AMP_FILTER_TURNS = 4 };
 AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t results) {
   enum { LARGE = 1 << 20, LEAST = 48 << 10 }; /* bytes: of all groups, of one */
@@ -167,8 +167,8 @@ AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t
 }
 
 /* Says what a register tile of n results, which reads from x on, prefetches. Tiles take turns: for
- * the loop behind, of the filter, and of the image's next tile where tiles are copied. Where there
- * is none of these, it is what the next register tile reads of an image that is not copied. */
+ * the loop behind, of the filter, and of the image's next tile where tiles are copied. Where none
+ * of these is left, a tile prefetches what the next one reads, if the image is not copied. */
 AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
   p->tile.next = p->is_dense ? x + n * p->tile.step : x;
   p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;

@@ -72,10 +72,12 @@ AMP_INLINE AmpV amp_pool_vector(const int dtype, const void *base, int64_t at, i
                      : amp_pool_read(dtype, base, at, n);
 }
 
-/* Calls fn(..., dtype, vectors), which is inline, with numbers that the compiler knows, for panels
- * of n channels from `i` on and then for single vectors. */
+/* Calls fn(..., dtype, vectors), which is inline, for each panel of n channels and then for single
+ * vectors, with a type and a number of vectors that the compiler knows. `i` is the name by which
+ * the other arguments know the first channel. */
 #define AMP_POOL_PANELS(type, i, n, fn, ...)                                                       \
   do {                                                                                             \
+    int i = 0;                                                                                     \
     for (; i + AMP_POOL_PANEL <= n; i += AMP_POOL_PANEL)                                           \
       if (type == AMPRT_F32)                                                                       \
         fn(__VA_ARGS__, AMPRT_F32, AMP_POOL_VECTORS);                                              \
@@ -93,18 +95,18 @@ AMP_INLINE void amp_max_window(const AmpPool *a, const void *x, const AmpMaxWind
                                const int vectors) {
   const int64_t row = a->W * a->C, top = w->rows.first, left = w->cols.first;
   const int empty = top >= w->rows.last || left >= w->cols.last;
-  int64_t from = w->first + top * row + left * a->C + c;
-  int32_t tap = (int32_t)(top * a->window[1] + left);
+  int64_t line = w->first + top * row + left * a->C + c; /* the first tap of a row */
+  int64_t line_tap = top * a->window[1] + left;
   AmpVBits at[AMP_POOL_VECTORS] = {{0}};
   AmpV best[AMP_POOL_VECTORS];
   AMP_UNROLL(4)
   for (int v = 0; v < vectors; v++) {
-    best[v] = empty ? amp_v_all(-AMP_INF) : amp_pool_vector(dtype, x, from, v, n, vectors);
-    at[v] = at[v] + (empty ? 0 : tap);
+    best[v] = empty ? amp_v_all(-AMP_INF) : amp_pool_vector(dtype, x, line, v, n, vectors);
+    at[v] = at[v] + (empty ? 0 : (int32_t)line_tap);
   }
-  for (int64_t r = top; r < w->rows.last; r++) {
-    from = w->first + r * row + left * a->C + c;
-    tap = (int32_t)(r * a->window[1] + left);
+  for (int64_t r = top; r < w->rows.last; r++, line += row, line_tap += a->window[1]) {
+    int64_t from = line;
+    int32_t tap = (int32_t)line_tap;
     for (int64_t s = left; s < w->cols.last; s++, tap++, from += a->C)
       AMP_UNROLL(4)
     for (int v = 0; v < vectors; v++)
@@ -144,7 +146,6 @@ AMP_FN void amp_max_pool_chunk(const AmprtRun *run, const void *args, int64_t ch
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         int n = amp_piece(a->C, c);
         int64_t to = (row * a->Q + q) * a->C + c;
-        int i = 0;
         AMP_POOL_PANELS(a->in.dtype, i, n, amp_max_window, a, x, &w, c + i, n - i, best + i,
                         at + i);
         amp_write(a->out.dtype, y, to, n, best);
@@ -249,12 +250,12 @@ AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *ind
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         float sum[AMP_BUFFER];
         int n = amp_piece(a->C, c);
-        int i = 0;
         if (index)
           AMP_POOL_PANELS(a->in.dtype, i, n, amp_max_collect, a, dy, index, &k, c + i, n - i,
                           sum + i);
-        for (; i < n; i += AMP_WIDE)
-          amp_avg_collect(a, dy, &k, c + i, n - i, sum + i);
+        else
+          for (int i = 0; i < n; i += AMP_WIDE)
+            amp_avg_collect(a, dy, &k, c + i, n - i, sum + i);
         amp_write(a->out.dtype, dx, (row * a->W + k.w) * a->C + c, n, sum);
       }
     }

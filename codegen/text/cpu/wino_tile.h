@@ -157,8 +157,8 @@ typedef struct AmpWinoRows {
   int64_t line;       /* bytes from row to row; 0 where they are copies */
 } AmpWinoRows;
 
-/* Read in the place of a row outside of the image, however far its columns lie apart. As nobody
- * writes to it, the system maps one page of zeros for all of it. */
+/* Zeros that are read in the place of a row outside of the image, however far the columns of a row
+ * lie apart. As nothing is ever written there, the system maps one page of zeros for all of it. */
 enum { AMP_WINO_ZEROS = 1 << 20 };
 static unsigned char amp_wino_zeros[AMP_WINO_ZEROS];
 

@@ -15,7 +15,8 @@ typedef struct AmpFetch {
   const char *at[AMP_FETCHES]; /* where the elements for the tile begin, of each tensor */
   int n, left;                 /* tensors; those that remain, of which the last is next */
   int64_t bytes;               /* to prefetch of each tensor */
-  int64_t each;                /* bytes that a register tile prefetches in its turn */
+  int64_t each, step;          /* bytes that a register tile prefetches in its turn, and with each
+                                  element that it reads: at most a line */
   int64_t now;                 /* bytes of the current tensor that are prefetched already */
   int64_t turns, turn;         /* `turn` grows by `turns` with each register tile; one whose `turn`
                                   reaches AMP_FETCH_TURNS prefetches */
@@ -30,15 +31,15 @@ AMP_INLINE void amp_fetch_share(AmpFetch *f, int64_t tiles, int64_t other) {
   f->each = amp_pieces(all * AMP_FETCH_TURNS, tiles * f->turns + 1);
 }
 
-/* Says what a register tile that reads so many elements prefetches for the loop behind, at most one
- * line with each element. Returns whether it is its turn. */
+/* Says what a register tile that reads so many elements prefetches for the loop behind. Returns
+ * whether it is its turn. */
 AMP_INLINE int amp_fetch_next(AmpFetch *f, int64_t elements, AmpConvTile *tile) {
   if (!f->left || (f->turn += f->turns) < AMP_FETCH_TURNS)
     return 0;
   f->turn -= AMP_FETCH_TURNS;
   tile->next = f->at[f->left - 1] + f->now;
-  tile->next_step = amp_least(amp_pieces(f->each, elements), AMP_LINE);
-  f->now += tile->next_step * elements;
+  tile->next_step = f->step;
+  f->now += f->step * elements;
   if (f->now >= f->bytes) {
     f->now = 0;
     f->left--;
@@ -62,8 +63,11 @@ typedef struct AmpConvPart {
   int64_t filter_step;           /* bytes of it with each element */
   int64_t turn;                  /* register tiles that prefetched for the convolution */
   AmpFetch fetch;
+  int64_t elements; /* that a register tile reads for each of its results */
   AmpConvTile tile;
-  void *out; /* as if all results were stored one behind the other */
+  int buffers;    /* is the tile stored by amp_conv_store, or by itself */
+  int64_t y_step; /* from result to result */
+  void *out;      /* as if all results were stored one behind the other */
 } AmpConvPart;
 
 /* How runs of results are cut into register tiles: in groups of channels that need two vectors, and
@@ -172,7 +176,7 @@ AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t
 AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
   p->tile.next = p->is_dense ? x + n * p->tile.step : x;
   p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;
-  const int64_t elements = p->high.taps * p->wide.taps * p->tile.channels;
+  const int64_t elements = p->elements;
   if (amp_fetch_next(&p->fetch, elements, &p->tile))
     return;
   if (p->filter && p->turn++ % AMP_FILTER_TURNS) {
@@ -190,51 +194,70 @@ AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
   p->next_bytes -= bytes;
 }
 
-/* Computes one register tile and stores m channels, from k on, of its results. `at` is the row and
- * column of its first result, `far` that of the first result of its later half. */
-AMP_FN void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const float *w, int64_t k,
-                           int m, const int64_t at[2], const int64_t far[2]) {
-  const float *x = p->copy.at + at[0] * p->copy.step[0] + at[1] * p->copy.step[1];
-  const int64_t y = amp_result_at(p, at[0], at[1]) + k, size = amp_size(p->a->out.dtype);
-  const int64_t y_far = amp_result_at(p, far[0], far[1]) + k - y;
-  const int64_t y_step = p->a->k * p->wide.out_step, dtype = p->a->out.dtype;
-  const int n = row->pixels, near = n % 2 ? n : n / 2;
-  float buf[AMP_CUT_MOST * AMP_OUTS];
-  p->tile.far = (far[0] - at[0]) * p->copy.step[0] + (far[1] - at[1]) * p->copy.step[1];
-  p->tile.y_step = y_step;
-  p->tile.y_far = y_far;
-  p->tile.narrow = dtype == AMPRT_BF16;
-  amp_conv_fetch(p, x, n);
-  if ((dtype == AMPRT_F32 || (dtype == AMPRT_BF16 && amp_in_pairs(p->a))) &&
-      (m == AMP_OUTS || m == AMP_WIDE)) {
-    row->run(&p->tile, x, w, (unsigned char *)p->out + y * size);
-    return;
-  }
-  p->tile.narrow = 0;
-  p->tile.y_step = AMP_OUTS;
-  p->tile.y_far = near * AMP_OUTS;
-  row->run(&p->tile, x, w, buf);
-  for (int i = 0; i < n; i++) {
-    const int64_t to = i < near ? y + i * y_step : y + y_far + (i - near) * y_step;
+/* Prepares for the register tiles of one remainder and group, which store m channels. */
+AMP_FN void amp_conv_begin(AmpConvPart *p, int m) {
+  const int dtype = p->a->out.dtype, pairs = dtype == AMPRT_BF16 && amp_in_pairs(p->a);
+  p->y_step = p->a->k * p->wide.out_step;
+  p->buffers = (dtype != AMPRT_F32 && !pairs) || (m != AMP_OUTS && m != AMP_WIDE);
+  p->tile.narrow = pairs && !p->buffers;
+  p->elements = p->high.taps * p->wide.taps * p->tile.channels;
+  if (p->fetch.left)
+    p->fetch.step = amp_least(amp_pieces(p->fetch.each, p->elements), AMP_LINE);
+}
+
+/* Stores m channels of the n results of a register tile, which lie at `from`, in the result's type:
+ * the first from element y on, the later half y_far elements behind it. */
+AMP_FN void amp_conv_store(const AmpConvPart *p, const float *from, int n, int m, int64_t y,
+                           int64_t y_far) {
+  const int near = n % 2 ? n : n / 2, dtype = p->a->out.dtype;
+  for (int i = 0; i < n; i++, from += AMP_OUTS) {
+    const int64_t to = i < near ? y + i * p->y_step : y + y_far + (i - near) * p->y_step;
     if (dtype != AMPRT_F32 && m == AMP_OUTS)
-      amp_conv_round((int)dtype, (uint16_t *)p->out + to, buf + i * AMP_OUTS, AMP_OUTS);
+      amp_conv_round(dtype, (uint16_t *)p->out + to, from, AMP_OUTS);
     else if (dtype != AMPRT_F32 && m == AMP_WIDE)
-      amp_conv_round((int)dtype, (uint16_t *)p->out + to, buf + i * AMP_OUTS, AMP_WIDE);
+      amp_conv_round(dtype, (uint16_t *)p->out + to, from, AMP_WIDE);
     else
-      amp_write((int)dtype, p->out, to, m, buf + i * AMP_OUTS);
+      amp_write(dtype, p->out, to, m, from);
   }
 }
 
-/* All results of one group of channels. */
+/* Computes one register tile and stores m channels of its results. The first one reads from x on
+ * and lies at element y; the first one of the later half is `far` and y_far elements away. */
+AMP_INLINE void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const float *w, int m,
+                               const float *x, int64_t far, int64_t y, int64_t y_far) {
+  const int n = row->pixels;
+  p->tile.far = far;
+  amp_conv_fetch(p, x, n);
+  if (!p->buffers) {
+    p->tile.y_step = p->y_step;
+    p->tile.y_far = y_far;
+    row->run(&p->tile, x, w, (unsigned char *)p->out + y * amp_size(p->a->out.dtype));
+    return;
+  }
+  float buf[AMP_CUT_MOST * AMP_OUTS];
+  p->tile.y_step = AMP_OUTS;
+  p->tile.y_far = n / 2 * AMP_OUTS;
+  row->run(&p->tile, x, w, buf);
+  amp_conv_store(p, buf, n, m, y, y_far);
+}
+
+/* All results of one group of channels, of which there are m from k on. */
 AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, int64_t k, int m) {
+  amp_conv_begin(p, m);
+  const int64_t step = p->tile.step, y_step = p->y_step;
+  const int64_t y_line = p->high.out_step * p->a->wide.out * p->a->k;
   for (int64_t i = 0; i < p->rows;) {
     const int two = i + 2 <= p->rows && amp_cut_two(cut, p->cols);
-    for (int64_t j = 0; j < p->cols;) {
-      const AmpConvTileRow *row = amp_cut_next(cut, two, p->cols - j);
-      const int64_t half = row->pixels / 2;
-      amp_conv_piece(p, row, w, k, m, (int64_t[]){i, j},
-                     two ? (int64_t[]){i + 1, j} : (int64_t[]){i, j + half});
-      j += two ? half : row->pixels;
+    const float *x = p->copy.at + i * p->copy.step[0];
+    int64_t y = amp_result_at(p, i, 0) + k, left = p->cols;
+    while (left > 0) {
+      const AmpConvTileRow *row = amp_cut_next(cut, two, left);
+      const int64_t half = row->pixels / 2, cols = two ? half : row->pixels;
+      amp_conv_piece(p, row, w, m, x, two ? p->copy.step[0] : half * step, y,
+                     two ? y_line : half * y_step);
+      x += cols * step;
+      y += cols * y_step;
+      left -= cols;
     }
     i += 1 + two;
   }
@@ -244,10 +267,12 @@ AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, in
  * the filter has Inf or NaN. */
 AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const float *w, int64_t k,
                            int m) {
+  amp_conv_begin(p, m);
   for (int64_t i = 0; i < p->rows; i++)
     for (int64_t j = 0; j < p->cols; j++) {
       amp_list_taps(p, 1, i, j);
-      amp_conv_piece(p, one, w, k, m, (int64_t[]){i, j}, (int64_t[]){i, j});
+      amp_conv_piece(p, one, w, m, p->copy.at + i * p->copy.step[0] + j * p->copy.step[1], 0,
+                     amp_result_at(p, i, j) + k, 0);
     }
 }
 

@@ -31,8 +31,8 @@ AMP_INLINE void amp_fetch_share(AmpFetch *f, int64_t tiles, int64_t other) {
   f->each = amp_pieces(all * AMP_FETCH_TURNS, tiles * f->turns + 1);
 }
 
-/* Says what a register tile that reads so many elements prefetches for the loop behind. Returns
- * whether it is its turn. */
+/* Says what register tiles that read so many elements prefetch for the loop behind. Returns whether
+ * it is their turn. */
 AMP_INLINE int amp_fetch_next(AmpFetch *f, int64_t elements, AmpConvTile *tile) {
   if (!f->left || (f->turn += f->turns) < AMP_FETCH_TURNS)
     return 0;
@@ -170,13 +170,14 @@ AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t
   p->filter_step = amp_least(amp_pieces(bytes, amp_most(1, read)), AMP_LINE);
 }
 
-/* Says what a register tile of n results, which reads from x on, prefetches. Tiles take turns: for
- * the loop behind, of the filter, and of the image's next tile where tiles are copied. Where none
- * of these is left, a tile prefetches what the next one reads, if the image is not copied. */
-AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n) {
+/* Says what some register tiles of n results, the first of which reads from x on, prefetch. They
+ * take turns: for the loop behind, of the filter, and of the image's next tile where tiles are
+ * copied. Where none of these is left, each prefetches what the next one reads, if the image is not
+ * copied. */
+AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n, int64_t tiles) {
   p->tile.next = p->is_dense ? x + n * p->tile.step : x;
   p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;
-  const int64_t elements = p->elements;
+  const int64_t elements = tiles * p->elements;
   if (amp_fetch_next(&p->fetch, elements, &p->tile))
     return;
   if (p->filter && p->turn++ % AMP_FILTER_TURNS) {
@@ -221,28 +222,36 @@ AMP_FN void amp_conv_store(const AmpConvPart *p, const float *from, int n, int m
   }
 }
 
-/* Computes one register tile and stores m channels of its results. The first one reads from x on
- * and lies at element y; the first one of the later half is `far` and y_far elements away. */
-AMP_INLINE void amp_conv_piece(AmpConvPart *p, const AmpConvTileRow *row, const float *w, int m,
-                               const float *x, int64_t far, int64_t y, int64_t y_far) {
+/* Computes so many register tiles, each some columns wide and one behind the other, and stores m
+ * channels of their results. The first result reads from x on and lies at element y; the first one
+ * of the later half of a tile is `far` and y_far elements away. */
+AMP_INLINE void amp_conv_pieces(AmpConvPart *p, const AmpConvTileRow *row, int64_t tiles,
+                                int64_t cols, const float *w, int m, const float *x, int64_t far,
+                                int64_t y, int64_t y_far) {
+  const int64_t size = amp_size(p->a->out.dtype);
   const int n = row->pixels;
   p->tile.far = far;
-  amp_conv_fetch(p, x, n);
+  amp_conv_fetch(p, x, n, tiles);
   if (!p->buffers) {
+    p->tile.x_tile = cols * p->tile.step;
+    p->tile.y_tile = cols * p->y_step * size;
     p->tile.y_step = p->y_step;
     p->tile.y_far = y_far;
-    row->run(&p->tile, x, w, (unsigned char *)p->out + y * amp_size(p->a->out.dtype));
+    row->run(&p->tile, x, w, (unsigned char *)p->out + y * size, tiles);
     return;
   }
   float buf[AMP_CUT_MOST * AMP_OUTS];
   p->tile.y_step = AMP_OUTS;
   p->tile.y_far = n / 2 * AMP_OUTS;
-  row->run(&p->tile, x, w, buf);
-  amp_conv_store(p, buf, n, m, y, y_far);
+  for (; tiles > 0; tiles--, x += cols * p->tile.step, y += cols * p->y_step) {
+    row->run(&p->tile, x, w, buf, 1);
+    amp_conv_store(p, buf, n, m, y, y_far);
+  }
 }
 
 /* All results of one group of channels, of which there are m from k on. */
 AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, int64_t k, int m) {
+  enum { MOST = 8 }; /* register tiles that prefetch the same */
   amp_conv_begin(p, m);
   const int64_t step = p->tile.step, y_step = p->y_step;
   const int64_t y_line = p->high.out_step * p->a->wide.out * p->a->k;
@@ -253,11 +262,16 @@ AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, in
     while (left > 0) {
       const AmpConvTileRow *row = amp_cut_next(cut, two, left);
       const int64_t half = row->pixels / 2, cols = two ? half : row->pixels;
-      amp_conv_piece(p, row, w, m, x, two ? p->copy.step[0] : half * step, y,
-                     two ? y_line : half * y_step);
-      x += cols * step;
-      y += cols * y_step;
-      left -= cols;
+      int64_t tiles = 0, all = 0;
+      do {
+        tiles++;
+        all += cols;
+      } while (tiles < MOST && all < left && amp_cut_next(cut, two, left - all) == row);
+      amp_conv_pieces(p, row, tiles, cols, w, m, x, two ? p->copy.step[0] : half * step, y,
+                      two ? y_line : half * y_step);
+      x += all * step;
+      y += all * y_step;
+      left -= all;
     }
     i += 1 + two;
   }
@@ -271,19 +285,22 @@ AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const floa
   for (int64_t i = 0; i < p->rows; i++)
     for (int64_t j = 0; j < p->cols; j++) {
       amp_list_taps(p, 1, i, j);
-      amp_conv_piece(p, one, w, m, p->copy.at + i * p->copy.step[0] + j * p->copy.step[1], 0,
-                     amp_result_at(p, i, j) + k, 0);
+      amp_conv_pieces(p, one, 1, 1, w, m, p->copy.at + i * p->copy.step[0] + j * p->copy.step[1], 0,
+                      amp_result_at(p, i, j) + k, 0);
     }
 }
 
-/* Stores the results of groups first..last-1 where no tap reads anything: they are 0. */
+/* Stores the results of groups first..last-1 of one remainder where no tap reads anything: they are
+ * 0. */
 AMP_FN void amp_conv_zero(AmpConvPart *p, int64_t first, int64_t last) {
   const int64_t size = amp_size(p->a->out.dtype), k = first * AMP_OUTS;
   const int64_t n = amp_least(last * AMP_OUTS, p->a->k) - k;
-  for (int64_t i = 0; i < p->rows; i++)
-    for (int64_t j = 0; j < p->cols; j++)
-      __builtin_memset((unsigned char *)p->out + (amp_result_at(p, i, j) + k) * size, 0,
-                       (size_t)(n * size));
+  const int64_t step = p->wide.out_step * p->a->k * size;
+  for (int64_t i = 0; i < p->rows; i++) {
+    unsigned char *to = (unsigned char *)p->out + (amp_result_at(p, i, 0) + k) * size;
+    for (int64_t j = 0; j < p->cols; j++, to += step)
+      __builtin_memset(to, 0, (size_t)(n * size));
+  }
 }
 
 /* How many remainders the positions of results have, and the axis of one of them. */
@@ -336,6 +353,26 @@ AMP_FN AmpSource amp_conv_source(const AmprtRun *run, const AmpConv *a) {
   return s;
 }
 
+/* The results of a tile as a run of elements: the first, and how many. */
+AMP_FN void amp_conv_run(const AmpConv *a, const AmpConvPart *p, int64_t *first, int64_t *count) {
+  const int64_t down = a->backward ? a->high.stride : 1, across = a->backward ? a->wide.stride : 1;
+  const int64_t row = p->row * down, col = p->col * across;
+  const int64_t rows = amp_least(a->rows * down, a->high.out - row);
+  const int64_t cols = amp_least(a->cols * across, a->wide.out - col);
+  const int64_t images = amp_least(a->images, a->n - p->image);
+  *first = ((p->image * a->high.out + row) * a->wide.out + col) * a->k;
+  *count = images * rows * cols * a->k;
+}
+
+/* The same where all channels are computed and the results of all remainders are a run of elements:
+ * zeros all of them, as that takes less time than to leave out what is computed. */
+AMP_FN void amp_conv_zero_run(AmpConvPart *p) {
+  const int64_t size = amp_size(p->a->out.dtype);
+  int64_t first = 0, count = 0;
+  amp_conv_run(p->a, p, &first, &count);
+  __builtin_memset((unsigned char *)p->out + first * size, 0, (size_t)(count * size));
+}
+
 /* Groups first..last-1 of all results of one tile. */
 AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cuts, int64_t first,
                           int64_t last, int bad) {
@@ -363,10 +400,16 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
     amp_conv_fetches(p, &source, last - first);
   const int64_t remainders =
       amp_remainders(&a->high, a->backward) * amp_remainders(&a->wide, a->backward);
+  const int whole = first == 0 && last * AMP_OUTS >= a->k && a->cols >= wide.outs;
   for (int64_t i = 0; i < remainders; i++) {
     amp_conv_remainder(p, i);
-    if (!p->tile.taps)
-      amp_conv_zero(p, first, last);
+    if (p->tile.taps)
+      continue;
+    if (whole) {
+      amp_conv_zero_run(p);
+      break;
+    }
+    amp_conv_zero(p, first, last);
   }
   const float *filter = (const float *)(void *)(run->arena + a->packed);
   for (int64_t g = first; g < last; g++) {
@@ -423,17 +466,6 @@ AMP_INLINE AmpConvPart amp_conv_tile_at(const AmpConvLoop *l, int64_t tile) {
                        .image = tile / l->tiles.across / l->tiles.down * l->a->images,
                        .row = tile / l->tiles.across % l->tiles.down * l->a->rows,
                        .col = tile % l->tiles.across * l->a->cols};
-}
-
-/* The results of a tile as a run of elements: the first, and how many. */
-AMP_FN void amp_conv_run(const AmpConv *a, const AmpConvPart *p, int64_t *first, int64_t *count) {
-  const int64_t down = a->backward ? a->high.stride : 1, across = a->backward ? a->wide.stride : 1;
-  const int64_t row = p->row * down, col = p->col * across;
-  const int64_t rows = amp_least(a->rows * down, a->high.out - row);
-  const int64_t cols = amp_least(a->cols * across, a->wide.out - col);
-  const int64_t images = amp_least(a->images, a->n - p->image);
-  *first = ((p->image * a->high.out + row) * a->wide.out + col) * a->k;
-  *count = images * rows * cols * a->k;
 }
 
 /* Runs the loop behind on the results of a tile, which lie at `made` as if it held all. */

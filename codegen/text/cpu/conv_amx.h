@@ -78,10 +78,11 @@ AMP_AMX_FN void amp_conv_amx(const AmpConvTile *a, const float *x, const float *
 
 #define AMP_CONV_AMX_TILES(T) T(32) T(28) T(16) T(14)
 #define AMP_CONV_AMX_TILE(pixels)                                                                  \
-  AMP_FN void amp_conv_amx_##pixels(const AmpConvTile *a, const float *x, const float *w,          \
-                                    void *y) {                                                     \
+  AMP_FN void amp_conv_amx_##pixels(const AmpConvTile *a, const float *x, const float *w, void *y, \
+                                    int64_t tiles) {                                               \
     static const AmpAmxShape shape = AMP_AMX_MATRICES(pixels / 2, AMP_BLOCK);                      \
-    amp_conv_amx(a, x, w, y, &shape);                                                              \
+    for (; tiles > 0; tiles--, x += a->x_tile, y = (unsigned char *)y + a->y_tile)                 \
+      amp_conv_amx(a, x, w, y, &shape);                                                            \
   }
 #define AMP_CONV_AMX_TILE_ROW(pixels) {pixels, amp_conv_amx_##pixels, 1},
 AMP_CONV_AMX_TILES(AMP_CONV_AMX_TILE)

@@ -24,6 +24,7 @@ typedef struct AmpConvTile {
   int64_t y_step, y_far;     /* in the result */
   const void *next;          /* a line to fetch with each element that is read, */
   int64_t next_step;         /* so many bytes from the one before */
+  int64_t x_tile, y_tile;    /* from a tile to the next: in the image, and bytes of the result */
   int narrow;                /* results of pairs are stored as bf16 */
 } AmpConvTile;
 
@@ -63,52 +64,57 @@ AMP_INLINE void amp_conv_tile_fetch(const AmpConvTile *a, const void *y, int64_t
     __builtin_prefetch((const float *)y + at + AMP_WIDE, 1);
 }
 
+/* Computes so many register tiles, one behind the other. */
 AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
-                              const float *restrict w, void *restrict y, const int pixels,
-                              const int vectors, const int pairs) {
-  AmpV sum[16][2];
+                              const float *restrict w, void *restrict y, int64_t tiles,
+                              const int pixels, const int vectors, const int pairs) {
   const int fetches = pixels >= 6, early = fetches && vectors == 2; /* smaller: over too soon */
   const int near = pixels % 2 ? pixels : pixels / 2;
   const int64_t step = a->step, next_step = a->next_step;
   const unsigned char *next = (const unsigned char *)a->next;
-  AMP_UNROLL(16)
-  for (int p = 0; p < pixels && early; p++)
-    amp_conv_tile_fetch(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step, pairs);
-  AMP_UNROLL(16)
-  for (int p = 0; p < pixels; p++)
-    AMP_UNROLL(2)
-  for (int v = 0; v < vectors; v++)
-    sum[p][v] = amp_v_all(0);
-  for (int64_t left = a->channels; left > 0; left -= a->run) {
-    const int64_t n = left < a->run ? left : a->run;
-    for (int64_t t = 0; t < a->taps; t++) {
-      const AmpElement *near_x = x + a->tap[t].x, *far_x = near_x + a->far;
-      const float *from = w + a->tap[t].filter * n * AMP_OUTS;
-      const int64_t each = n * a->tap[t].run;
-      AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
-      for (int64_t i = 0; i < each; i++, from += AMP_OUTS, near_x++, far_x++) {
-        AMP_FORGET(near_x, far_x);
-        if (fetches) {
-          __builtin_prefetch(next);
-          next += next_step;
-        }
-        const AmpV b0 = amp_v_load(from), b1 = vectors == 2 ? amp_v_load(from + AMP_WIDE) : b0;
-        AMP_UNROLL(16)
-        for (int p = 0; p < pixels; p++) {
-          const AmpV q = amp_v_all(p < near ? near_x[p * step] : far_x[(p - near) * step]);
-          AMP_UNROLL(2)
-          for (int v = 0; v < vectors; v++)
-            sum[p][v] = amp_conv_tile_add(sum[p][v], q, v ? b1 : b0, pairs);
+  for (; tiles > 0; tiles--, x += a->x_tile, y = (unsigned char *)y + a->y_tile) {
+    AmpV sum[16][2];
+    AMP_UNROLL(16)
+    for (int p = 0; p < pixels && early; p++)
+      amp_conv_tile_fetch(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step,
+                          pairs);
+    AMP_UNROLL(16)
+    for (int p = 0; p < pixels; p++)
+      AMP_UNROLL(2)
+    for (int v = 0; v < vectors; v++)
+      sum[p][v] = amp_v_all(0);
+    const float *block = x, *filter = w;
+    for (int64_t left = a->channels; left > 0; left -= a->run) {
+      const int64_t n = left < a->run ? left : a->run;
+      for (int64_t t = 0; t < a->taps; t++) {
+        const AmpElement *near_x = block + a->tap[t].x, *far_x = near_x + a->far;
+        const float *from = filter + a->tap[t].filter * n * AMP_OUTS;
+        const int64_t each = n * a->tap[t].run;
+        AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
+        for (int64_t i = 0; i < each; i++, from += AMP_OUTS, near_x++, far_x++) {
+          AMP_FORGET(near_x, far_x);
+          if (fetches) {
+            __builtin_prefetch(next);
+            next += next_step;
+          }
+          const AmpV b0 = amp_v_load(from), b1 = vectors == 2 ? amp_v_load(from + AMP_WIDE) : b0;
+          AMP_UNROLL(16)
+          for (int p = 0; p < pixels; p++) {
+            const AmpV q = amp_v_all(p < near ? near_x[p * step] : far_x[(p - near) * step]);
+            AMP_UNROLL(2)
+            for (int v = 0; v < vectors; v++)
+              sum[p][v] = amp_conv_tile_add(sum[p][v], q, v ? b1 : b0, pairs);
+          }
         }
       }
+      block += a->block;
+      filter += a->filter_taps * a->run * AMP_OUTS;
     }
-    x += a->block;
-    w += a->filter_taps * a->run * AMP_OUTS;
+    AMP_UNROLL(16)
+    for (int p = 0; p < pixels; p++)
+      amp_conv_tile_store(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step,
+                          sum[p], vectors, pairs);
   }
-  AMP_UNROLL(16)
-  for (int p = 0; p < pixels; p++)
-    amp_conv_tile_store(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step, sum[p],
-                        vectors, pairs);
 }
 
 /* The tiles that fit the registers, the largest first: how many results, and vectors of channels.
@@ -127,7 +133,8 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
 #define AMP_CONV_THIN_TILES(T) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
 #endif
 
-typedef void AmpConvTileFn(const AmpConvTile *a, const float *x, const float *w, void *y);
+typedef void AmpConvTileFn(const AmpConvTile *a, const float *x, const float *w, void *y,
+                           int64_t tiles);
 typedef struct AmpConvTileRow {
   int pixels;
   AmpConvTileFn *run;
@@ -136,14 +143,14 @@ typedef struct AmpConvTileRow {
 
 #define AMP_CONV_TILE(p, v)                                                                        \
   AMP_FN void amp_conv_tile_##p##x##v(const AmpConvTile *a, const float *x, const float *w,        \
-                                      void *y) {                                                   \
-    amp_conv_tile(a, x, w, y, p, v, 0);                                                            \
+                                      void *y, int64_t tiles) {                                    \
+    amp_conv_tile(a, x, w, y, tiles, p, v, 0);                                                     \
   }
 #define AMP_CONV_TILE_ROW(p, v) {p, amp_conv_tile_##p##x##v, 0},
 #define AMP_CONV_PAIR_TILE(p, v)                                                                   \
   AMP_FN void amp_conv_pair_tile_##p##x##v(const AmpConvTile *a, const float *x, const float *w,   \
-                                           void *y) {                                              \
-    amp_conv_tile(a, x, w, y, p, v, 1);                                                            \
+                                           void *y, int64_t tiles) {                               \
+    amp_conv_tile(a, x, w, y, tiles, p, v, 1);                                                     \
   }
 #define AMP_CONV_PAIR_TILE_ROW(p, v) {p, amp_conv_pair_tile_##p##x##v, 0},
 

@@ -137,10 +137,12 @@ AMP_FN void amp_grad_add(AmpGradPart *p) {
         const int64_t results = tap->tile.images * tap->tile.rows * tap->tile.cols;
         for (int i = 0; i < steps->n && results; i++) {
           const int u = steps->step[i].unit, v = steps->step[i].vec;
+          const int tiles = steps->step[i].tiles;
           const float *from = unit + tap->unit + u;
           steps->step[i].run(
               &tap->tile, from, vec + tap->vec + v / AMP_BLOCK * vecs->block + v % AMP_BLOCK,
-              sum + u * outs + v, amp_grad_ahead(&p->fetch, results, steps->step[i].fetches, from));
+              sum + u * outs + v,
+              amp_grad_ahead(&p->fetch, tiles * results, steps->step[i].fetches, from), tiles);
         }
       }
     }

@@ -40,34 +40,38 @@ AMP_INLINE void amp_grad_result(AmpV s[16][4], const AmpGradTile *a, const float
   }
 }
 
+/* Computes so many register tiles, whose vectors follow one another. */
 AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict unit,
                               const float *restrict vec, float *restrict sum, AmpGradAhead ahead,
-                              const int units, const int vectors, const int pairs) {
-  AmpV s[16][4];
-  AMP_UNROLL(16)
-  for (int i = 0; i < units; i++)
-    AMP_UNROLL(4)
-  for (int v = 0; v < vectors; v++)
-    s[i][v] = amp_v_all(0);
-  for (int64_t n = 0; n < a->images; n++)
-    for (int64_t r = 0; r < a->rows; r++) {
-      const float *from = unit + n * a->unit_image + r * a->unit_row;
-      const float *by = vec + n * a->vec_image + r * a->vec_row;
-      AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
-      for (int64_t c = 0; c < a->cols; c++, from += a->unit_col, by += a->vec_col) {
-        if (vectors > 1) { /* else there are more loads than products already */
-          __builtin_prefetch(ahead.at, 0, 2);
-          ahead.at += ahead.step;
+                              int tiles, const int units, const int vectors, const int pairs) {
+  const int width = vectors * AMP_WIDE;
+  for (; tiles > 0; tiles--, vec += width / AMP_BLOCK * a->vec_block, sum += width) {
+    AmpV s[16][4];
+    AMP_UNROLL(16)
+    for (int i = 0; i < units; i++)
+      AMP_UNROLL(4)
+    for (int v = 0; v < vectors; v++)
+      s[i][v] = amp_v_all(0);
+    for (int64_t n = 0; n < a->images; n++)
+      for (int64_t r = 0; r < a->rows; r++) {
+        const float *from = unit + n * a->unit_image + r * a->unit_row;
+        const float *by = vec + n * a->vec_image + r * a->vec_row;
+        AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
+        for (int64_t c = 0; c < a->cols; c++, from += a->unit_col, by += a->vec_col) {
+          if (vectors > 1) { /* else there are more loads than products already */
+            __builtin_prefetch(ahead.at, 0, 2);
+            ahead.at += ahead.step;
+          }
+          amp_grad_result(s, a, from, by, units, vectors, pairs);
         }
-        amp_grad_result(s, a, from, by, units, vectors, pairs);
       }
+    AMP_UNROLL(16)
+    for (int i = 0; i < units; i++)
+      AMP_UNROLL(4)
+    for (int v = 0; v < vectors; v++) {
+      float *to = sum + i * a->outs + v * AMP_WIDE;
+      amp_v_store(to, amp_v_load(to) + s[i][v]);
     }
-  AMP_UNROLL(16)
-  for (int i = 0; i < units; i++)
-    AMP_UNROLL(4)
-  for (int v = 0; v < vectors; v++) {
-    float *to = sum + i * a->outs + v * AMP_WIDE;
-    amp_v_store(to, amp_v_load(to) + s[i][v]);
   }
 }
 
@@ -82,7 +86,7 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict unit,
 #endif
 
 typedef void AmpGradTileFn(const AmpGradTile *a, const float *unit, const float *vec, float *sum,
-                           AmpGradAhead ahead);
+                           AmpGradAhead ahead, int tiles);
 typedef struct AmpGradTileRow {
   int units, vectors;
   AmpGradTileFn *run, *pairs; /* of pairs of bf16 */
@@ -90,8 +94,8 @@ typedef struct AmpGradTileRow {
 
 #define AMP_GRAD_TILE_FN(name, i, v, pairs)                                                        \
   AMP_FN void name##i##x##v(const AmpGradTile *a, const float *unit, const float *vec, float *sum, \
-                            AmpGradAhead ahead) {                                                  \
-    amp_grad_tile(a, unit, vec, sum, ahead, i, v, pairs);                                          \
+                            AmpGradAhead ahead, int tiles) {                                       \
+    amp_grad_tile(a, unit, vec, sum, ahead, tiles, i, v, pairs);                                   \
   }
 #ifdef __AVX512BF16__
 #define AMP_GRAD_TILE(i, v)                                                                        \
@@ -110,8 +114,8 @@ enum { AMP_N_GRAD_TILES = sizeof amp_grad_tiles / sizeof *amp_grad_tiles };
 /* Whole blocks of pairs, where the CPU has AMX. */
 #define AMP_GRAD_AMX_TILE(v)                                                                       \
   AMP_FN void amp_grad_amx_##v(const AmpGradTile *a, const float *unit, const float *vec,          \
-                               float *sum, AmpGradAhead ahead) {                                   \
-    (void)ahead;                                                                                   \
+                               float *sum, AmpGradAhead ahead, int tiles) {                        \
+    (void)ahead, (void)tiles; /* 1 */                                                              \
     amp_grad_amx(a, unit, vec, sum, v);                                                            \
   }
 #define AMP_GRAD_AMX_ROW(v)   {AMP_BLOCK, v, NULL, amp_grad_amx_##v},
@@ -124,8 +128,8 @@ static const AmpGradTileRow amp_grad_amx_tiles[] = {AMP_GRAD_AMX_TILES(AMP_GRAD_
 typedef struct AmpGradSteps {
   int n;
   struct {
-    int unit, vec;
-    int fetches; /* does it fetch AmpGradAhead? */
+    int unit, vec, tiles; /* so many, whose vectors follow one another */
+    int fetches;          /* do they fetch AmpGradAhead? */
     AmpGradTileFn *run;
   } step[AMP_BLOCK * AMP_GRAD_GROUP / AMP_WIDE];
 } AmpGradSteps;
@@ -146,24 +150,28 @@ AMP_FN const AmpGradTileRow *amp_grad_step(int n, int m) {
   return best;
 }
 
-/* The tiles for n units and m channels of vectors. */
+/* The tiles for n units and m channels of vectors. Those that are as wide as some whole blocks are
+ * one step together. */
 AMP_FN AmpGradSteps amp_grad_steps(int n, int m, int pairs) {
   AmpGradSteps s = {0};
   const int vectors = (int)amp_pieces(m, AMP_WIDE);
   for (int v = 0, wide = 0; v < vectors; v += wide)
     for (int i = 0, high = 0; i < n; i += high) {
       const AmpGradTileRow *best = amp_grad_step(n - i, vectors - v);
+      int tiles = best->vectors * AMP_WIDE % AMP_BLOCK ? 1 : (vectors - v) / best->vectors;
       s.step[s.n].fetches = best->vectors > 1;
 #ifdef __AVX512BF16__
       if (amp_amx && pairs && n == AMP_BLOCK) {
         best = &amp_grad_amx_tiles[amp_least(vectors - v, AMP_AMX_SUMS) - 1];
         s.step[s.n].fetches = 0;
+        tiles = 1;
       }
 #endif
       s.step[s.n].unit = i;
       s.step[s.n].vec = v * AMP_WIDE;
+      s.step[s.n].tiles = tiles;
       s.step[s.n++].run = pairs ? best->pairs : best->run;
-      wide = best->vectors;
+      wide = tiles * best->vectors;
       high = best->units;
     }
   return s;

@@ -134,9 +134,10 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
       const float *dy = p->dy + i * p->dy_step + b * p->tiles * AMP_BLOCK;
       float *sum = p->sums + (b * all + i) * step;
       for (int s = 0; s < steps->n; s++) {
-        const int out = steps->step[s].unit, in = steps->step[s].vec;
+        const int out = steps->step[s].unit, in = steps->step[s].vec, tiles = steps->step[s].tiles;
         steps->step[s].run(&tile, dy + out, x + in, sum + out * ins + in,
-                           amp_grad_ahead(&p->fetch, p->tiles, steps->step[s].fetches, x));
+                           amp_grad_ahead(&p->fetch, tiles * p->tiles, steps->step[s].fetches, x),
+                           tiles);
       }
     }
 }

@@ -128,43 +128,73 @@ AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p, int64_t firs
   }
 }
 
-/* Says what the products number i of group g fetch while their register tiles read so many
- * channels, `steps`. Where tiles are in memory, that is what the next products read of them; of a
- * large filter what they read of it. Else the first half of all products fetches what the loop
- * behind reads of other tensors, or where it reads none, the places of the block's results, and the
- * second half what the next block reads. Lines are fetched one at a time, because the CPU drops
- * prefetches that come in a burst. */
-AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, AmpWinoRun *run, int i, int64_t g,
-                               int64_t steps) {
+/* What products fetch while their register tiles multiply: so many bytes each, in lines that are
+ * `step` bytes apart. Lines are fetched one at a time, because the CPU drops prefetches that come
+ * in a burst. */
+typedef struct AmpWinoFetch {
+  int64_t bytes, step;
+} AmpWinoFetch;
+/* Where tiles are in memory, products fetch what the next ones read of them (`ahead`); of a large
+ * filter what these read of it. Else the first half of all products of a block fetches what the
+ * loop behind reads of other tensors, or where it reads none, the places of the block's results,
+ * and the second half what the next block reads. */
+typedef struct AmpWinoFetches {
+  int large;
+  int64_t parts; /* products of each half */
+  int64_t each;  /* bytes of a tensor that the loop behind reads for the block */
+  AmpWinoFetch ahead, behind, next;
+} AmpWinoFetches;
+
+/* The same for products whose register tiles read so many channels, `steps`. */
+AMP_FN AmpWinoFetches amp_wino_fetches(const AmpWinoBlock *p, int64_t steps) {
   enum { LARGE = 8 << 20 };
   const AmpConv *a = p->a;
-  const int64_t all = amp_wino_all(a->winograd), half = all / 2;
-  const int64_t parts = (p->last - p->first) * half, part = (g - p->first) * all + i;
-  int64_t bytes;
+  const int64_t f32 = sizeof(float), all = amp_wino_all(a->winograd);
+  AmpWinoFetches f = {.large = a->c * a->k * all * f32 >= LARGE,
+                      .parts = (p->last - p->first) * (all / 2)};
   if (a->wino_wave) {
     const int64_t channels = amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS);
-    bytes = p->tiles * channels * (int64_t)sizeof(float);
+    f.ahead.bytes = p->tiles * channels * f32;
+  } else if (f.large) {
+    f.ahead.bytes = amp_wino_filter_step(a, AMP_OUTS) * f32;
+  } else {
+    const int64_t results = p->images * p->rows;
+    f.each = results * a->wide.out * a->k * amp_size(a->out.dtype);
+    f.behind.bytes = amp_most(1, p->part->fetch.n) * f.each / f.parts;
+    f.next.bytes = results * a->wide.in * a->c * amp_size(a->in.dtype) / f.parts;
+  }
+  f.ahead.step = amp_pieces(AMP_WINO_FETCH * f.ahead.bytes, steps);
+  f.behind.step = amp_pieces(AMP_WINO_FETCH * f.behind.bytes, steps);
+  f.next.step = amp_pieces(AMP_WINO_FETCH * f.next.bytes, steps);
+  return f;
+}
+
+/* Says what the products number i of group g fetch. */
+AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, const AmpWinoFetches *f, AmpWinoRun *run,
+                               int i, int64_t g) {
+  const AmpConv *a = p->a;
+  const int64_t part = (g - p->first) * amp_wino_all(a->winograd) + i;
+  run->next_step = f->ahead.step;
+  if (a->wino_wave) {
     run->next = (const char *)(run->x + p->in_step);
-  } else if (a->c * a->k * all * (int64_t)sizeof(float) >= LARGE) {
-    bytes = amp_wino_filter_step(a, AMP_OUTS) * (int64_t)sizeof(float);
-    run->next = (const char *)run->w + bytes;
-  } else if (part < parts) {
+  } else if (f->large) {
+    run->next = (const char *)run->w + f->ahead.bytes;
+  } else if (part < f->parts) {
     const AmpFetch *behind = &p->part->fetch;
     const int64_t row = a->wide.out * a->k * amp_size(a->out.dtype);
     const int64_t first = p->part->image * a->high.out + p->part->row;
     const int64_t before = p->image * a->high.out + p->row - first;
     const char *own = (const char *)p->out + first * row;
     const char *const *to = behind->n ? behind->at : &own;
-    const int64_t n = behind->n ? behind->n : 1, each = p->images * p->rows * row;
-    const int64_t at = part * n * each / parts;
-    bytes = n * each / parts;
-    run->next = to[at / each] + before * row + at % each;
+    int64_t at = part * f->behind.bytes;
+    for (; at >= f->each; to++)
+      at -= f->each;
+    run->next = *to + before * row + at;
+    run->next_step = f->behind.step;
   } else {
-    const int64_t row = a->wide.in * a->c * amp_size(a->in.dtype);
-    bytes = p->images * p->rows * row / parts;
-    run->next = p->next + (part - parts) * bytes;
+    run->next = p->next + (part - f->parts) * f->next.bytes;
+    run->next_step = f->next.step;
   }
-  run->next_step = amp_pieces(AMP_WINO_FETCH * bytes, steps);
 }
 
 /* All products of one group of m channels, over channels first..last-1 that are read: w is the
@@ -176,11 +206,12 @@ AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_s
   const int64_t runs = amp_pieces(p->tiles, AMP_WINO_SIDE);
   const int64_t fewer = amp_least(runs, runs * AMP_WINO_SIDE - p->tiles);
   const int64_t thin = amp_pieces(p->tiles, 2 * AMP_WINO_SIDE);
+  const AmpWinoFetches fetches = amp_wino_fetches(p, (vectors == 1 ? thin : runs) * (last - first));
   AmpWinoRun run = {.block = p->tiles * AMP_BLOCK};
   for (int i = 0; i < amp_wino_all(a->winograd); i++, w += w_step) {
     run.w = w;
     run.x = p->in + i * p->in_step + first * p->tiles;
-    amp_wino_fetch(p, &run, i, g, (vectors == 1 ? thin : runs) * (last - first));
+    amp_wino_fetch(p, &fetches, &run, i, g);
     for (int64_t c = first; c < last; c += AMP_WINO_CHANNELS) {
       run.x = p->in + i * p->in_step + c * p->tiles;
       run.w = w + (c - first) * outs;

@@ -263,19 +263,31 @@ AMP_FN void amp_wino_round(const int side, AmpV y[4][4], const AmpRef *ref, void
     }
 }
 
-/* The same as floats. */
-AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], float *to, int64_t row, int64_t col,
+/* The same as floats, of less than a vector of channels. */
+AMP_FN void amp_wino_store_few(const int side, AmpV y[4][4], float *to, int64_t row, int64_t col,
                                int64_t rows, int64_t cols, int m) {
+  for (int i = 0; i < side && i < rows; i++)
+    for (int j = 0; j < side && j < cols; j++)
+      __builtin_memcpy(to + i * row + j * col, &y[i][j], (size_t)m * sizeof *to);
+}
+
+/* The same of a whole vector; most tiles are whole, too. */
+AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], float *to, int64_t row, int64_t col,
+                               int64_t rows, int64_t cols) {
+  if (rows >= side && cols >= side) {
+    AMP_UNROLL(4)
+    for (int i = 0; i < side; i++, to += row)
+      AMP_UNROLL(4)
+    for (int j = 0; j < side; j++)
+      amp_v_store(to + j * col, y[i][j]);
+    return;
+  }
   AMP_UNROLL(4)
-  for (int i = 0; i < side; i++)
+  for (int i = 0; i < side; i++, to += row)
     AMP_UNROLL(4)
   for (int j = 0; j < side; j++)
-    if (i < rows && j < cols) {
-      if (m >= AMP_WIDE)
-        amp_v_store(to + i * row + j * col, y[i][j]);
-      else
-        __builtin_memcpy(to + i * row + j * col, &y[i][j], (size_t)m * sizeof *to);
-    }
+    if (i < rows && j < cols)
+      amp_v_store(to + j * col, y[i][j]);
 }
 
 /* Transforms the products of m channels, from k on, back and stores the results. Returns whether
@@ -284,26 +296,30 @@ AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, in
   const AmpConv *a = p->a;
   const int64_t col = a->k, row = a->wide.out * col;
   const int64_t width = amp_wino_vectors(m) * AMP_WIDE;
-  AmpV wild = amp_v_all(0);
+  /* by rows: one sum would wait for itself */
+  AmpV wild[4] = {amp_v_all(0), amp_v_all(0), amp_v_all(0), amp_v_all(0)};
   for (int64_t r = 0; r < p->images * p->down; r++) {
     const int64_t image = p->image + r / p->down, h = p->row + r % p->down * side;
     const float *from = p->products + r * p->across * width;
     int64_t to = (image * a->high.out + h) * row + k;
+    const int64_t rows = a->high.out - h;
     for (int64_t c = 0; c < p->across; c++, from += width, to += side * col)
       for (int v = 0; v < m; v += AMP_WIDE) {
         AmpV y[4][4];
         amp_wino_back(amp_wino_a, side, side, from + v, p->products_step, y);
-        const int64_t rows = a->high.out - h, cols = a->wide.out - side * c;
-        if (a->out.dtype == AMPRT_F32)
-          amp_wino_store(side, y, (float *)p->out + to + v, row, col, rows, cols, m - v);
-        else
+        const int64_t cols = a->wide.out - side * c;
+        if (a->out.dtype != AMPRT_F32)
           amp_wino_round(side, y, &a->out, p->out, to + v, row, col, rows, cols, m - v);
+        else if (m - v >= AMP_WIDE)
+          amp_wino_store(side, y, (float *)p->out + to + v, row, col, rows, cols);
+        else
+          amp_wino_store_few(side, y, (float *)p->out + to + v, row, col, rows, cols, m - v);
         AMP_UNROLL(16)
         for (int i = 0; i < side * side; i++)
-          wild = amp_v_fma(y[i / side][i % side], amp_v_all(0), wild);
+          wild[i / side] = amp_v_fma(y[i / side][i % side], amp_v_all(0), wild[i / side]);
       }
   }
-  return amp_v_any(wild != 0);
+  return amp_v_any((wild[0] + wild[1]) + (wild[2] + wild[3]) != 0);
 }
 
 AMP_FN int amp_wino_out_2(const AmpWinoBlock *p, int64_t k, int m) {

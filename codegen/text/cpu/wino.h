@@ -271,23 +271,17 @@ AMP_FN void amp_wino_store_few(const int side, AmpV y[4][4], float *to, int64_t 
       __builtin_memcpy(to + i * row + j * col, &y[i][j], (size_t)m * sizeof *to);
 }
 
-/* The same of a whole vector; most tiles are whole, too. */
+/* The same of a whole vector, without branches: what lies beyond the edge goes to the last row or
+ * column, and is overwritten by what belongs there. */
 AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], float *to, int64_t row, int64_t col,
                                int64_t rows, int64_t cols) {
-  if (rows >= side && cols >= side) {
-    AMP_UNROLL(4)
-    for (int i = 0; i < side; i++, to += row)
-      AMP_UNROLL(4)
-    for (int j = 0; j < side; j++)
-      amp_v_store(to + j * col, y[i][j]);
-    return;
-  }
   AMP_UNROLL(4)
-  for (int i = 0; i < side; i++, to += row)
+  for (int i = side - 1; i >= 0; i--) {
+    float *at = to + amp_least(i, rows - 1) * row;
     AMP_UNROLL(4)
-  for (int j = 0; j < side; j++)
-    if (i < rows && j < cols)
-      amp_v_store(to + j * col, y[i][j]);
+    for (int j = side - 1; j >= 0; j--)
+      amp_v_store(at + amp_least(j, cols - 1) * col, y[i][j]);
+  }
 }
 
 /* Transforms the products of m channels, from k on, back and stores the results. Returns whether

@@ -145,7 +145,7 @@ typedef struct AmpWinoFetches {
   AmpWinoFetch ahead, behind, next;
 } AmpWinoFetches;
 
-/* The same for products whose register tiles read so many channels, `steps`. */
+/* What products fetch whose register tiles read so many channels together, `steps`. */
 AMP_FN AmpWinoFetches amp_wino_fetches(const AmpWinoBlock *p, int64_t steps) {
   enum { LARGE = 8 << 20 };
   const AmpConv *a = p->a;

@@ -7,9 +7,9 @@
 #include "codegen/text/cpu/conv_amx.h"
 
 /* Prefetching for the loop behind a convolution. While the convolution computes a tile, its
- * register tiles prefetch what the loop will read of other tensors for the results of the tile.
- * Register tiles take turns: `turns` of every AMP_FETCH_TURNS do so, and the others prefetch for
- * the convolution itself. */
+ * register tiles prefetch what the loop will read of other tensors for the results of the tile. The
+ * calls that compute some register tiles each take turns: `turns` of every AMP_FETCH_TURNS do so,
+ * and the others prefetch for the convolution itself. */
 enum { AMP_FETCHES = 8, AMP_FETCH_TURNS = 64 };
 typedef struct AmpFetch {
   const char *at[AMP_FETCHES]; /* where the elements for the tile begin, of each tensor */
@@ -18,8 +18,8 @@ typedef struct AmpFetch {
   int64_t each, step;          /* bytes that a register tile prefetches in its turn, and with each
                                   element that it reads: at most a line */
   int64_t now;                 /* bytes of the current tensor that are prefetched already */
-  int64_t turns, turn;         /* `turn` grows by `turns` with each register tile; one whose `turn`
-                                  reaches AMP_FETCH_TURNS prefetches */
+  int64_t turns, turn;         /* `turn` grows by `turns` with each call; one whose `turn` reaches
+                                  AMP_FETCH_TURNS prefetches */
 } AmpFetch;
 
 /* Shares the prefetching out to so many register tiles, which are to prefetch `other` bytes for the
@@ -61,7 +61,7 @@ typedef struct AmpConvPart {
   int64_t next_bytes, next_step; /* how many bytes, and how many with each element that is read */
   const unsigned char *filter;   /* of the next group, to be prefetched; or NULL */
   int64_t filter_step;           /* bytes of it with each element */
-  int64_t turn;                  /* register tiles that prefetched for the convolution */
+  int64_t turn;                  /* calls of register tiles that could prefetch the filter */
   AmpFetch fetch;
   int64_t elements; /* that a register tile reads for each of its results */
   AmpConvTile tile;
@@ -153,8 +153,8 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
 
 /* The second-level cache does not hold a large filter, so each group of it would come from the
  * third-level cache just when it is needed. Therefore the register tiles of a group, which compute
- * so many results, prefetch the filter of the next group, which lies at `next`: all of them but one
- * in AMP_FILTER_TURNS. */
+ * so many results, prefetch the filter of the next group, which lies at `next`. Of every
+ * AMP_FILTER_TURNS calls that compute register tiles, all but one do so. */
 enum { AMP_FILTER_TURNS = 4 };
 AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t results) {
   enum { LARGE = 1 << 20, LEAST = 48 << 10 }; /* bytes: of all groups, of one */
@@ -170,10 +170,10 @@ AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t
   p->filter_step = amp_least(amp_pieces(bytes, amp_most(1, read)), AMP_LINE);
 }
 
-/* Says what some register tiles of n results, the first of which reads from x on, prefetch. They
- * take turns: for the loop behind, of the filter, and of the image's next tile where tiles are
- * copied. Where none of these is left, each prefetches what the next one reads, if the image is not
- * copied. */
+/* Says what the register tiles of one call prefetch. Each has n results, and the first one reads
+ * from x on. Calls take turns: they prefetch for the loop behind, the filter, or where tiles of the
+ * image are copied, the next of these. Where nothing of all that is left to prefetch, and the image
+ * is read where it lies, each register tile prefetches what the one behind it reads. */
 AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n, int64_t tiles) {
   p->tile.next = p->is_dense ? x + n * p->tile.step : x;
   p->tile.next_step = p->is_dense ? n * (int64_t)sizeof *x : 0;
@@ -201,6 +201,7 @@ AMP_FN void amp_conv_begin(AmpConvPart *p, int m) {
   p->y_step = p->a->k * p->wide.out_step;
   p->buffers = (dtype != AMPRT_F32 && !pairs) || (m != AMP_OUTS && m != AMP_WIDE);
   p->tile.narrow = pairs && !p->buffers;
+  p->tile.y_step = p->buffers ? AMP_OUTS : p->y_step;
   p->elements = p->high.taps * p->wide.taps * p->tile.channels;
   if (p->fetch.left)
     p->fetch.step = amp_least(amp_pieces(p->fetch.each, p->elements), AMP_LINE);
@@ -235,13 +236,11 @@ AMP_INLINE void amp_conv_pieces(AmpConvPart *p, const AmpConvTileRow *row, int64
   if (!p->buffers) {
     p->tile.x_tile = cols * p->tile.step;
     p->tile.y_tile = cols * p->y_step * size;
-    p->tile.y_step = p->y_step;
     p->tile.y_far = y_far;
     row->run(&p->tile, x, w, (unsigned char *)p->out + y * size, tiles);
     return;
   }
   float buf[AMP_CUT_MOST * AMP_OUTS];
-  p->tile.y_step = AMP_OUTS;
   p->tile.y_far = n / 2 * AMP_OUTS;
   for (; tiles > 0; tiles--, x += cols * p->tile.step, y += cols * p->y_step) {
     row->run(&p->tile, x, w, buf, 1);
@@ -251,7 +250,7 @@ AMP_INLINE void amp_conv_pieces(AmpConvPart *p, const AmpConvTileRow *row, int64
 
 /* All results of one group of channels, of which there are m from k on. */
 AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, int64_t k, int m) {
-  enum { MOST = 8 }; /* register tiles that prefetch the same */
+  enum { MOST = 8 }; /* register tiles of one call, which all prefetch the same thing */
   amp_conv_begin(p, m);
   const int64_t step = p->tile.step, y_step = p->y_step;
   const int64_t y_line = p->high.out_step * p->a->wide.out * p->a->k;
@@ -364,8 +363,8 @@ AMP_FN void amp_conv_run(const AmpConv *a, const AmpConvPart *p, int64_t *first,
   *count = images * rows * cols * a->k;
 }
 
-/* The same where all channels are computed and the results of all remainders are a run of elements:
- * zeros all of them, as that takes less time than to leave out what is computed. */
+/* Zeros all results of a tile, which are a run of elements. Where only some are 0, as no tap reads
+ * anything for them, this takes less time than to leave out those that are computed later. */
 AMP_FN void amp_conv_zero_run(AmpConvPart *p) {
   const int64_t size = amp_size(p->a->out.dtype);
   int64_t first = 0, count = 0;

@@ -115,7 +115,7 @@ enum { AMP_N_GRAD_TILES = sizeof amp_grad_tiles / sizeof *amp_grad_tiles };
 #define AMP_GRAD_AMX_TILE(v)                                                                       \
   AMP_FN void amp_grad_amx_##v(const AmpGradTile *a, const float *unit, const float *vec,          \
                                float *sum, AmpGradAhead ahead, int tiles) {                        \
-    (void)ahead, (void)tiles; /* 1 */                                                              \
+    (void)ahead, (void)tiles; /* amp_grad_steps makes a step of each tile */                       \
     amp_grad_amx(a, unit, vec, sum, v);                                                            \
   }
 #define AMP_GRAD_AMX_ROW(v)   {AMP_BLOCK, v, NULL, amp_grad_amx_##v},

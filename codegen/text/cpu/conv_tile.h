@@ -64,6 +64,22 @@ AMP_INLINE void amp_conv_tile_fetch(const AmpConvTile *a, const void *y, int64_t
     __builtin_prefetch((const float *)y + at + AMP_WIDE, 1);
 }
 
+/* Adds the products of one element of each result with the filter at w to the sums. The elements of
+ * results that follow one another are `step` apart, from x on and for the later half from far_x. */
+AMP_INLINE void amp_conv_tile_element(AmpV sum[16][2], const AmpElement *x, const AmpElement *far_x,
+                                      int64_t step, const float *w, const int pixels,
+                                      const int vectors, const int pairs) {
+  const int near = pixels % 2 ? pixels : pixels / 2;
+  const AmpV b0 = amp_v_load(w), b1 = vectors == 2 ? amp_v_load(w + AMP_WIDE) : b0;
+  AMP_UNROLL(16)
+  for (int p = 0; p < pixels; p++) {
+    const AmpV q = amp_v_all(p < near ? x[p * step] : far_x[(p - near) * step]);
+    AMP_UNROLL(2)
+    for (int v = 0; v < vectors; v++)
+      sum[p][v] = amp_conv_tile_add(sum[p][v], q, v ? b1 : b0, pairs);
+  }
+}
+
 /* Computes so many register tiles, one behind the other. */
 AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
                               const float *restrict w, void *restrict y, int64_t tiles,
@@ -97,14 +113,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
             __builtin_prefetch(next);
             next += next_step;
           }
-          const AmpV b0 = amp_v_load(from), b1 = vectors == 2 ? amp_v_load(from + AMP_WIDE) : b0;
-          AMP_UNROLL(16)
-          for (int p = 0; p < pixels; p++) {
-            const AmpV q = amp_v_all(p < near ? near_x[p * step] : far_x[(p - near) * step]);
-            AMP_UNROLL(2)
-            for (int v = 0; v < vectors; v++)
-              sum[p][v] = amp_conv_tile_add(sum[p][v], q, v ? b1 : b0, pairs);
-          }
+          amp_conv_tile_element(sum, near_x, far_x, step, from, pixels, vectors, pairs);
         }
       }
       block += a->block;

@@ -141,8 +141,10 @@ typedef struct AmpWinoFetch {
 typedef struct AmpWinoFetches {
   int large;
   int64_t parts; /* products of each half */
-  int64_t each;  /* bytes of a tensor that the loop behind reads for the block */
   AmpWinoFetch ahead, behind, next;
+  int64_t each;    /* bytes of the block's results, and of each tensor read for them */
+  int64_t before;  /* bytes of the results of the part that come before the block */
+  const char *own; /* where the results of the part begin */
 } AmpWinoFetches;
 
 /* What products fetch whose register tiles read so many channels together, `steps`. */
@@ -158,10 +160,13 @@ AMP_FN AmpWinoFetches amp_wino_fetches(const AmpWinoBlock *p, int64_t steps) {
   } else if (f.large) {
     f.ahead.bytes = amp_wino_filter_step(a, AMP_OUTS) * f32;
   } else {
-    const int64_t results = p->images * p->rows;
-    f.each = results * a->wide.out * a->k * amp_size(a->out.dtype);
+    const int64_t rows = p->images * p->rows, row = a->wide.out * a->k * amp_size(a->out.dtype);
+    const int64_t first = p->part->image * a->high.out + p->part->row;
+    f.own = (const char *)p->out + first * row;
+    f.before = (p->image * a->high.out + p->row - first) * row;
+    f.each = rows * row;
     f.behind.bytes = amp_most(1, p->part->fetch.n) * f.each / f.parts;
-    f.next.bytes = results * a->wide.in * a->c * amp_size(a->in.dtype) / f.parts;
+    f.next.bytes = rows * a->wide.in * a->c * amp_size(a->in.dtype) / f.parts;
   }
   f.ahead.step = amp_pieces(AMP_WINO_FETCH * f.ahead.bytes, steps);
   f.behind.step = amp_pieces(AMP_WINO_FETCH * f.behind.bytes, steps);
@@ -181,15 +186,11 @@ AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, const AmpWinoFetches *f, A
     run->next = (const char *)run->w + f->ahead.bytes;
   } else if (part < f->parts) {
     const AmpFetch *behind = &p->part->fetch;
-    const int64_t row = a->wide.out * a->k * amp_size(a->out.dtype);
-    const int64_t first = p->part->image * a->high.out + p->part->row;
-    const int64_t before = p->image * a->high.out + p->row - first;
-    const char *own = (const char *)p->out + first * row;
-    const char *const *to = behind->n ? behind->at : &own;
+    const char *const *to = behind->n ? behind->at : &f->own;
     int64_t at = part * f->behind.bytes;
     for (; at >= f->each; to++)
       at -= f->each;
-    run->next = *to + before * row + at;
+    run->next = *to + f->before + at;
     run->next_step = f->behind.step;
   } else {
     run->next = p->next + (part - f->parts) * f->next.bytes;
@@ -246,9 +247,9 @@ AMP_FN void amp_wino_multiply(const AmprtRun *run, const AmpWinoBlock *p, int64_
   }
 }
 
-/* Stores m channels of one tile's results from element `to` on, rows x cols of them, as 16-bit
- * floats. */
-AMP_FN void amp_wino_round(const int side, AmpV y[4][4], const AmpRef *ref, void *out, int64_t to,
+/* Stores m channels of one tile's results from element `to` on, rows x cols of them: as 16-bit
+ * floats, or in any type if they are less than a vector. */
+AMP_FN void amp_wino_write(const int side, AmpV y[4][4], const AmpRef *ref, void *out, int64_t to,
                            int64_t row, int64_t col, int64_t rows, int64_t cols, int m) {
   for (int i = 0; i < side && i < rows; i++)
     for (int j = 0; j < side && j < cols; j++) {
@@ -263,16 +264,9 @@ AMP_FN void amp_wino_round(const int side, AmpV y[4][4], const AmpRef *ref, void
     }
 }
 
-/* The same as floats, of less than a vector of channels. */
-AMP_FN void amp_wino_store_few(const int side, AmpV y[4][4], float *to, int64_t row, int64_t col,
-                               int64_t rows, int64_t cols, int m) {
-  for (int i = 0; i < side && i < rows; i++)
-    for (int j = 0; j < side && j < cols; j++)
-      __builtin_memcpy(to + i * row + j * col, &y[i][j], (size_t)m * sizeof *to);
-}
-
-/* The same of a whole vector, without branches: what lies beyond the edge goes to the last row or
- * column, and is overwritten by what belongs there. */
+/* Stores one tile's results, a vector of floats each, from `to` on. There are no branches: a result
+ * beyond the edge of the image is stored in the last row or column, and is then overwritten by the
+ * one that belongs there. */
 AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], float *to, int64_t row, int64_t col,
                                int64_t rows, int64_t cols) {
   AMP_UNROLL(4)
@@ -290,7 +284,8 @@ AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, in
   const AmpConv *a = p->a;
   const int64_t col = a->k, row = a->wide.out * col;
   const int64_t width = amp_wino_vectors(m) * AMP_WIDE;
-  /* by rows: one sum would wait for itself */
+  /* One sum for each row of a tile's results: all products in a single one would wait for each
+   * other. */
   AmpV wild[4] = {amp_v_all(0), amp_v_all(0), amp_v_all(0), amp_v_all(0)};
   for (int64_t r = 0; r < p->images * p->down; r++) {
     const int64_t image = p->image + r / p->down, h = p->row + r % p->down * side;
@@ -302,12 +297,10 @@ AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, in
         AmpV y[4][4];
         amp_wino_back(amp_wino_a, side, side, from + v, p->products_step, y);
         const int64_t cols = a->wide.out - side * c;
-        if (a->out.dtype != AMPRT_F32)
-          amp_wino_round(side, y, &a->out, p->out, to + v, row, col, rows, cols, m - v);
-        else if (m - v >= AMP_WIDE)
+        if (a->out.dtype == AMPRT_F32 && m - v >= AMP_WIDE)
           amp_wino_store(side, y, (float *)p->out + to + v, row, col, rows, cols);
         else
-          amp_wino_store_few(side, y, (float *)p->out + to + v, row, col, rows, cols, m - v);
+          amp_wino_write(side, y, &a->out, p->out, to + v, row, col, rows, cols, m - v);
         AMP_UNROLL(16)
         for (int i = 0; i < side * side; i++)
           wild[i / side] = amp_v_fma(y[i / side][i % side], amp_v_all(0), wild[i / side]);

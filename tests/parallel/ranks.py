@@ -15,6 +15,7 @@ CLEAN |= {f"{family}_ALLOW_RUN_AS_ROOT{confirm}": "1" for family in ("OMPI", "PR
 SKIPPED = 77
 LIMIT = 40  # seconds that any run may take
 counter = iter(range(1 << 30))
+SESSIONS = tempfile.TemporaryDirectory(prefix="ompi")
 
 # Ranks with the host name m0, m1, ..., of which PER share one: the group takes them for ranks of different machines.
 SPLIT = """h=m$((${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$RANK}} / $0)) && exec unshare -u sh -c 'hostname $0; exec "$@"' $h "$@" """
@@ -42,9 +43,11 @@ def split(per):
 
 
 def environment(command):
-    """That of a command. Both MPI libraries leave memory behind, so leaks are looked for where there is none of them."""
+    """That of a command. Both MPI libraries leave memory behind, so leaks are looked for where there is none of them. Open MPI makes
+    and removes a folder that all runs of a user share, and fails where another run does so just then: each gets one of its own."""
     mpi = any("mpirun" in word or word.startswith("--processes=") for word in map(str, command))
-    return {**CLEAN, "ASAN_OPTIONS": "detect_leaks=0"} if mpi else CLEAN
+    session = f"{SESSIONS.name}/{next(counter)}"
+    return {**CLEAN, "ASAN_OPTIONS": "detect_leaks=0", "OMPI_MCA_orte_tmpdir_base": session} if mpi else CLEAN
 
 
 class Run:

@@ -136,6 +136,9 @@ static void args_compiler(const Build *b, ArgList *list) {
   args_add(list, compiler_words(b->arena, b->options->cc, b->arch));
 }
 
+/* C does not need them; sanitizers print calls by them. */
+#define NO_UNWIND_TABLES "-fno-asynchronous-unwind-tables"
+
 const char *const build_flags[] = {
     "-c", "-std=gnu11", "-fopenmp-simd", "-w",
     /* Tables of pointers then need no relocations, which are 150 KB in a ResNet-50. */
@@ -149,15 +152,24 @@ const char *const build_flags[] = {
 #ifdef AMPCC_SANITIZE /* a sanitized libamprt links only with sanitized programs */
     "-fsanitize=" AMPCC_SANITIZE,
 #else
-    /* Tables that C does not need; sanitizers print calls by them. */
-    "-fno-asynchronous-unwind-tables",
+    NO_UNWIND_TABLES,
 #endif
     NULL};
+
+/* build_flags for one unit. Kernels work inside one block of memory, where sanitizers see little, and
+ * with them tests of whole programs took minutes: they are compiled as by any other ampcc, which may
+ * have left them in the cache. tests/ops compiles kernels with all of build_flags. */
+static void args_flags(ArgList *list, const Unit *unit) {
+  for (int i = 0; build_flags[i]; i++) {
+    bool sanitizes = strncmp(build_flags[i], "-fsanitize=", 11) == 0;
+    args(list, sanitizes && unit->kernels ? NO_UNWIND_TABLES : build_flags[i]);
+  }
+}
 
 /* How every C text is compiled, up to its own macros. */
 static void args_object(Build *b, ArgList *list, const Unit *unit) {
   args_compiler(b, list);
-  args_add(list, build_flags);
+  args_flags(list, unit);
   args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march));
   if (b->arch->flag)
     args(list, b->arch->flag);
@@ -165,12 +177,6 @@ static void args_object(Build *b, ArgList *list, const Unit *unit) {
     args(list, unit->feature);
   if (unit->is_common) /* a program links only those of its functions that it calls */
     args(list, "-ffunction-sections");
-#ifdef AMPCC_SANITIZE
-  /* Kernels work inside one block of memory, where sanitizers see little, and with them tests of
-   * whole programs took minutes; tests/ops compiles kernels with all of build_flags. */
-  if (unit->kernels)
-    args(list, "-fno-sanitize=all");
-#endif
 }
 
 /* Ends the arguments with the text and the object NAME.o, whose path becomes *object. */

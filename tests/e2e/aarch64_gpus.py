@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Tests programs for AArch64 with parts for GPUs: aarch64_gpus.py AMPCC AMPCC_ZOO SOURCE TOOLKIT JANSSON
+"""Tests programs for AArch64 with parts for GPUs: aarch64_gpus.py AMPCC_ZOO SOURCE JANSSON TOOL...
 
 Such a program has the GPU's code that one for x86-64 has, and tables, launches and libraries of its own. By qemu-user: without a driver
 it says so and trains on the CPU's part, to the checkpoint of a program without other parts; on the fakes of tests/cuda, compiled for
 AArch64, it trains on the GPU's part to the checkpoint of an x86-64 program on them. The same compile gives the same bytes, whatever the
 cache holds; depfiles and batches know the libraries; what cannot be is refused. JANSSON is its static library for AArch64, which the
-fakes need. Skipped (77) without the runtime for AArch64 with GPUs or qemu-aarch64 (README.md, Dependencies).
+fakes need; the tools are those of tests/cuda/programs/program.py. Skipped (77) without the runtime for AArch64 with GPUs or qemu-aarch64 (README.md, Dependencies).
 """
+import functools
 import json
 import os
 import re
@@ -17,7 +18,11 @@ import tempfile
 
 from shell import check, content, run
 
-AMPCC, ZOO, SOURCE, TOOLKIT, JANSSON = map(os.path.abspath, sys.argv[1:6])
+ZOO, SOURCE, JANSSON, *TOOLS = map(os.path.abspath, sys.argv[1:])
+AMPCC, TOOLKIT = TOOLS[:2]
+sys.path.insert(0, SOURCE + "/tests/cuda/programs")
+from program import Program, Tools
+
 RESOURCE = os.path.join(os.path.dirname(AMPCC), "../codegen")
 CC = "aarch64-linux-gnu-gcc"
 QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
@@ -56,17 +61,19 @@ def without_driver():
 
 
 def again():
-    """Equal bytes from an empty cache, from one with the x86-64 program's plans and kernels, and from the cached program."""
-    build("first", TARGET, "--cache-dir=cold", "-MD")
-    build("x86", "--target=cpu,cuda:h200", "--cpu=native")
-    said = build("second", TARGET, "-v")
+    """Of a model that is soon compiled: equal bytes from an empty cache, from one with the x86-64 program's plans and kernels, and from the cached program."""
+
+    make = functools.partial(build, model="lenet5.pb")
+    make("first", TARGET, "--cache-dir=cold", "-MD")
+    make("x86", "--target=cpu,cuda:h200", "--cpu=native")
+    said = make("second", TARGET, "-v")
     good = check("the same bytes, whatever the cache holds", content("first") == content("second"), said)
-    said = build("second", TARGET, "-v", "-MD")
+    said = make("second", TARGET, "-v", "-MD")
     good &= check("the whole program is in the cache", "from the cache: the whole program" in said and content("first") == content("second"), said)
     for how, rule in ("compiled", "first.d"), ("from the cache", "second.d"):
         good &= check("-MD names the libraries, " + how, all(
             "aarch64/" + library in content(rule).decode() for library in ("libamprt.a", "libamprt_cuda.a", "libcudart_static.a")), rule)
-    build("obj.o", TARGET, "--emit=obj")
+    make("obj.o", TARGET, "--emit=obj")
     return good & check("--emit=obj", "AArch64" in run("readelf", "-h", "obj.o"))
 
 
@@ -108,50 +115,45 @@ def refused():
     return good & check("a GPU that is found beside both", targets == ["cuda:sm_90", "cpu:aarch64"], targets)
 
 
-def compile_fakes(cc, folder, *jansson):
-    """The fakes of tests/cuda, and in runtime_FOLDER the runtime with their cudart; returns the arguments that add the shim."""
+def compile_fakes():
+    """The fakes of tests/cuda for AArch64: libraries in the folder fakes, and in runtime_there the runtime with their cudart. Returns the
+    objects of the shim."""
     tests, convert = SOURCE + "/tests/cuda/", SOURCE + "/runtime/base/convert.c"
     headers = [arg for path in ("include", "nvidia/cu13/include", "nvidia/cudnn/include", "include/cccl", "nvidia/cu13/include/cccl")
                if os.path.isdir(os.path.join(TOOLKIT, path)) for arg in ("-isystem", os.path.join(TOOLKIT, path))]
-    flags = [cc, "-std=c11", "-O2", "-w", "-fPIC", "-ffp-contract=off", "-D_POSIX_C_SOURCE=200809L", "-D_DEFAULT_SOURCE", "-I", SOURCE,
+    flags = [CC, "-std=c11", "-O2", "-w", "-fPIC", "-ffp-contract=off", "-D_POSIX_C_SOURCE=200809L", "-D_DEFAULT_SOURCE", "-I", SOURCE,
              "-I", SOURCE + "/runtime", *headers]
 
     def objects(kind, names, *more):
-        os.makedirs(folder + "/" + kind)
+        os.makedirs("fakes/" + kind)
         for name in names:
-            run(*flags, *more, "-c", tests + name + ".c", "-o", "%s/%s/%s.o" % (folder, kind, os.path.basename(name)))
-        return ["%s/%s/%s.o" % (folder, kind, os.path.basename(name)) for name in names]
+            run(*flags, *more, "-c", tests + name + ".c", "-o", "fakes/%s/%s.o" % (kind, os.path.basename(name)))
+        return ["fakes/%s/%s.o" % (kind, os.path.basename(name)) for name in names]
 
     shim = objects("shim", ["shim/" + name for name in ("atomic", "check", "fiber", "launch", "meet", "shared", "undefined")],
                    "-fvisibility=hidden")
-    run("ar", "qcsD", folder + "/cudart.a", *objects("cudart", ["fake/kernel", "fake/memory", "fake/stream"]))
-    run(*flags, "-shared", "-o", folder + "/libcudnn_graph.so.9", convert, *(
-        tests + "fake/" + name for name in ("conv.c", "graph.c", "graph_run.c", "cudnn.c", "cudnn_plan.c")), *jansson, "-lm")
-    run(*flags, "-shared", "-o", folder + "/libcublasLt.so.13", convert, tests + "fake/cublaslt.c", "-lm")
+    copy_runtime("runtime_there")
+    library = "runtime_there/aarch64/libcudart_static.a"
+    os.remove(library)
+    run("ar", "qcsD", library, *objects("cudart", ["fake/kernel", "fake/memory", "fake/stream"]))
+    run(*flags, "-shared", "-o", "fakes/libcudnn_graph.so.9", convert, *(
+        tests + "fake/" + name for name in ("conv.c", "graph.c", "graph_run.c", "cudnn.c", "cudnn_plan.c")), JANSSON, "-lm")
+    run(*flags, "-shared", "-o", "fakes/libcublasLt.so.13", convert, tests + "fake/cublaslt.c", "-lm")
     return shim
 
 
-def faked_toolkit(to, cudart):
-    """A toolkit of links to TOOLKIT's files, with `cudart` in the place of its static cudart."""
-    name = "libcudart_static.a"
-    folders = ["lib64"] if os.path.exists(TOOLKIT + "/lib64/" + name) else ["nvidia", "cu13", "lib"]  # of the wheels
-    left_out = {name, *folders, "lib"}  # "lib" is another name of lib64
-    source = TOOLKIT
-    for folder in ["", *folders]:
-        source, to = os.path.join(source, folder), os.path.join(to, folder)
-        os.makedirs(to, exist_ok=True)
-        for path in os.scandir(os.path.realpath(source)):
-            if path.name not in left_out:
-                os.symlink(path.path, os.path.join(to, path.name))
-    shutil.copy(cudart, os.path.join(to, name))
-
-
-def kernels(cc, stem, shim):
+def kernels(stem, shim):
     """The text of a part's kernels as C, as tests/cuda/shim/kernels.c compiles it."""
-    run(cc, "-x", "c", "-std=gnu11", "-w", "-O2", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-include",
+    run(CC, "-x", "c", "-std=gnu11", "-w", "-O2", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-include",
         SOURCE + "/tests/cuda/shim/shim.h", "-c", stem + ".cu", "-o", stem + ".o")
-    run(cc, "-shared", stem + ".o", *shim, "-lm", "-o", stem + ".so")
+    run(CC, "-shared", stem + ".o", *shim, "-lm", "-o", stem + ".so")
     return os.path.abspath(stem + ".so")
+
+
+def emulated(program, *args, **env):
+    """Runs a program on the fakes for AArch64; qemu's own libraries are this machine's."""
+    env = {"LD_LIBRARY_PATH": os.path.abspath("fakes"), **env}
+    return [*QEMU, *(arg for key, value in env.items() for arg in ("-E", key + "=" + value)), program, *args]
 
 
 def fakes():
@@ -159,35 +161,22 @@ def fakes():
     if not os.path.exists(JANSSON):
         print("no jansson for AArch64 (.ci/aarch64): the GPU's part did not train")
         return True
-    folders = {}
-    for cc, name, target, runtime, emulator, jansson in (
-            (CC, "there", "cpu:aarch64,cuda:gh200", "--resource-dir=faked", QEMU, [JANSSON]),
-            ("cc", "here", "cpu,cuda:h200", "--cuda-path=toolkit", [], ["-ljansson"])):
-        shim = compile_fakes(cc, "fakes_" + name, *jansson)
-        if emulator:
-            copy_runtime("faked")
-            shutil.copy("fakes_there/cudart.a", "faked/aarch64/libcudart_static.a")
-        else:
-            faked_toolkit("toolkit", "fakes_here/cudart.a")
-        build("on_" + name, "--target=" + target, runtime)
-        build("on_%s.cu" % name, "--target=" + target.split(",")[1], runtime, "--emit=cuda")
-        env = {"FAKE_CUDA_KERNELS": kernels(cc, "on_" + name, shim), "LD_LIBRARY_PATH": os.path.abspath("fakes_" + name)}
-        folders[name] = "trained_" + name
-        command = ["./on_" + name, *TRAIN[:-1], "--max-train-steps=1", "--device=cuda", "--model-dir=" + folders[name]]
-        if emulator: # whose own libraries are this machine's
-            command = [*emulator, *(arg for key, value in env.items() for arg in ("-E", key + "=" + value)), *command]
-        done = subprocess.run(command, env=os.environ if emulator else {**os.environ, **env}, capture_output=True, text=True)
-        if not check("fakes: trains on %s" % target, done.returncode == 0 and "device cuda:sm_90: Fake GPU" in done.stderr,
-                     done.returncode, done.stdout, done.stderr):
-            return False
-    build("a100", "--target=cpu:aarch64,cuda:a100,cuda:h100", "--resource-dir=faked", model="mlp.pb")
+    train = [*TRAIN[:-1], "--max-train-steps=1"]
+    shim = compile_fakes()
+    build("there", TARGET, "--resource-dir=runtime_there")
+    build("there.cu", "--target=cuda:gh200", "--resource-dir=runtime_there", "--emit=cuda")
+    done = subprocess.run(emulated("./there", *train, "--device=cuda", "--model-dir=trained_there", FAKE_CUDA_KERNELS=kernels("there", shim)),
+                          capture_output=True, text=True)
+    status, said = Program(Tools(os.getcwd(), *TOOLS), "model.pb", "here", *SIZE).run("cuda", *train, "--model-dir=trained_here")
     good = True
+    for name, status, said in ("AArch64", done.returncode, done.stderr), ("x86-64", status, said):
+        good &= check("fakes: trains on " + name, status == 0 and "device cuda:sm_90: Fake GPU" in said, status, said)
+    build("a100", "--target=cpu:aarch64,cuda:a100,cuda:h100", "--resource-dir=runtime_there", model="mlp.pb")
     for capability, said in ("87", "compute capability 8.7, this is for 8.0"), ("86", "cuda:sm_80   Fake GPU"):
-        text = run(*QEMU, *(arg for key, value in {"LD_LIBRARY_PATH": os.path.abspath("fakes_there"), "FAKE_CUDA_CAPABILITY": capability}.items()
-                            for arg in ("-E", key + "=" + value)), "./a100", "--about")
+        text = run(*emulated("./a100", "--about", FAKE_CUDA_CAPABILITY=capability))
         good &= check("fakes: machine code for 8.0 and a GPU with %s" % capability, said in text, text)
-    return good & check("fakes: the same checkpoint on both CPUs",
-                        len({content(folder + "/ckpt-1.safetensors") for folder in folders.values()}) == 1)
+    return good and check("fakes: the same checkpoint on both CPUs",
+                          content("trained_here/ckpt-1.safetensors") == content("trained_there/ckpt-1.safetensors"))
 
 
 if not os.path.exists(RESOURCE + "/aarch64/libamprt_cuda.a") or not shutil.which(QEMU[0]):
@@ -195,6 +184,6 @@ if not os.path.exists(RESOURCE + "/aarch64/libamprt_cuda.a") or not shutil.which
     sys.exit(77)
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    run(ZOO, "cifar_resnet8", "-o", "model.pb")
-    run(ZOO, "mlp", "-o", "mlp.pb")
+    for name, file in ("cifar_resnet8", "model.pb"), ("lenet5", "lenet5.pb"), ("mlp", "mlp.pb"):
+        run(ZOO, name, "-o", file)
     sys.exit(0 if made() & without_driver() & again() & batch() & refused() & fakes() else 1)

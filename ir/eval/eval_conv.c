@@ -105,12 +105,40 @@ void eval_conv2d_wgrad(const Node *node, const EvalTensor *a, EvalTensor *r) {
   conv_walk(node, a[0], *r, a[1], tap_weight);
 }
 
+/* Adds a[...] times a row of b to the row r, for each element of a, of which the next is `step` away. */
+static void add_rows(double *restrict r, int64_t n_r, const double *a, int64_t step,
+                     const double *restrict b, int64_t n_b) {
+  for (int64_t i = 0; i < n_b; i++, a += step, b += n_r) {
+    const double by = *a;
+#pragma omp simd
+    for (int64_t n = 0; n < n_r; n++)
+      r[n] += by * b[n];
+  }
+}
+
+/* Adds the product of a and each row of b to an element of r. Some rows are taken at once, as each
+ * sum waits for itself. */
+static void add_dots(double *restrict r, int64_t n_r, const double *a, int64_t step,
+                     const double *restrict b, int64_t n_b) {
+  enum { AT_ONCE = 8 };
+  for (int64_t n = 0; n < n_r; n += AT_ONCE) {
+    const int rows = n_r - n < AT_ONCE ? (int)(n_r - n) : AT_ONCE;
+    double sum[AT_ONCE] = {0};
+    const double *from[AT_ONCE];
+    for (int j = 0; j < AT_ONCE; j++)
+      from[j] = b + (n + (j < rows ? j : 0)) * n_b;
+    for (int64_t i = 0; i < n_b; i++)
+      for (int j = 0; j < AT_ONCE; j++)
+        sum[j] += a[i * step] * from[j][i];
+    for (int j = 0; j < rows; j++)
+      r[n + j] += sum[j];
+  }
+}
+
 void eval_matmul(const Node *node, const EvalTensor *a, EvalTensor *r) {
   bool trans_a = attr_int(node, ATTR_TRANS_A, 0), trans_b = attr_int(node, ATTR_TRANS_B, 0);
   int64_t M = r->type.dim[0], N = r->type.dim[1], I = a[0].type.dim[trans_a ? 0 : 1];
   for (int64_t m = 0; m < M; m++)
-    for (int64_t n = 0; n < N; n++)
-      for (int64_t i = 0; i < I; i++)
-        r->v[m * N + n] +=
-            a[0].v[trans_a ? i * M + m : m * I + i] * a[1].v[trans_b ? n * I + i : i * N + n];
+    (trans_b ? add_dots : add_rows)(&r->v[m * N], N, &a[0].v[trans_a ? m : m * I], trans_a ? M : 1,
+                                    a[1].v, I);
 }

@@ -70,6 +70,7 @@ def another_ampcc():
     """A program is made again by an ampcc of another build, or with another runtime."""
     shutil.copytree(os.path.join(os.path.dirname(AMPCC), os.pardir, "codegen"), "lib/ampcc",
                     ignore=lambda folder, names: [n for n in names if not n.endswith((".a", ".h"))])
+    os.symlink(os.path.join(os.path.dirname(AMPCC), os.pardir, "codegen/kernels"), "lib/ampcc/kernels")  # else they are compiled
     os.mkdir("bin")
     shutil.copy(AMPCC, "bin/ampcc")
 

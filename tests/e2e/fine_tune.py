@@ -53,7 +53,7 @@ def main():
         os.mkdir("five")
         keep_five("train", 2560)
         keep_five("t10k", 1000)
-        ten = build("ten", 10)
+        ten = build("ten", 10, "--batch-size=64")
         run(ten, "--max-train-steps=150", "--model-dir=ten.m", "--skip-eval")
         start = "ten.m/ckpt-150.safetensors"
         tune = ["--data-dir=five", "--train-epochs=1", "--learning-rate=0.02"]

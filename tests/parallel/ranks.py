@@ -1,4 +1,5 @@
 """What the tests of several processes share: launchers, machines, time limits, and no process left behind."""
+import fcntl
 import os
 import shutil
 import signal
@@ -56,6 +57,8 @@ class Run:
     def __init__(self, command, **env):
         self.command, self.tag = list(map(str, command)), f"AMPCC_TEST_RUN={os.getpid()}.{next(counter)}"
         self.out = tempfile.TemporaryFile("w+")
+        # Whoever writes shares the place of whoever reads: without O_APPEND, what came while text() read would replace its beginning.
+        fcntl.fcntl(self.out, fcntl.F_SETFL, os.O_APPEND)
         self.process = subprocess.Popen(self.command, env={**environment(self.command), **env, **dict([self.tag.split("=")])},
                                         stdin=subprocess.DEVNULL, stdout=self.out, stderr=subprocess.STDOUT,
                                         start_new_session=True)

@@ -156,9 +156,9 @@ const char *const build_flags[] = {
 #endif
     NULL};
 
-/* build_flags for one unit. Kernels work inside one block of memory, where sanitizers see little, and
- * with them tests of whole programs took minutes: they are compiled as by any other ampcc, which may
- * have left them in the cache. tests/ops compiles kernels with all of build_flags. */
+/* build_flags for one unit. Kernels work inside one block of memory, where sanitizers see little,
+ * and with them tests of whole programs took minutes: they are compiled as by any other ampcc,
+ * which may have left them in the cache. tests/ops compiles kernels with all of build_flags. */
 static void args_flags(ArgList *list, const Unit *unit) {
   for (int i = 0; build_flags[i]; i++) {
     bool sanitizes = strncmp(build_flags[i], "-fsanitize=", 11) == 0;

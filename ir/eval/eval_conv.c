@@ -105,7 +105,7 @@ void eval_conv2d_wgrad(const Node *node, const EvalTensor *a, EvalTensor *r) {
   conv_walk(node, a[0], *r, a[1], tap_weight);
 }
 
-/* Adds a[...] times a row of b to the row r, for each element of a, of which the next is `step` away. */
+/* Adds each element of a, which are `step` apart, times a row of b to the row r. */
 static void add_rows(double *restrict r, int64_t n_r, const double *a, int64_t step,
                      const double *restrict b, int64_t n_b) {
   for (int64_t i = 0; i < n_b; i++, a += step, b += n_r) {

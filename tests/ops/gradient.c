@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many elements of each operand are differentiated; few in rows that are large to test code. The
- * argument `short` makes it fewer. */
+/* How many elements of each operand are differentiated; few in rows that are large to test code.
+ * The argument `short` makes it fewer. */
 enum { MAX_PROBES = 48, FEW_PROBES = 4, LARGE = 4096 };
 static int fewer = 1; /* times */
 static const double step = 2e-5, tolerance = 1e-6;

@@ -105,19 +105,8 @@ void eval_conv2d_wgrad(const Node *node, const EvalTensor *a, EvalTensor *r) {
   conv_walk(node, a[0], *r, a[1], tap_weight);
 }
 
-/* Adds each element of a, which are `step` apart, times a row of b to the row r. */
-static void add_rows(double *restrict r, int64_t n_r, const double *a, int64_t step,
-                     const double *restrict b, int64_t n_b) {
-  for (int64_t i = 0; i < n_b; i++, a += step, b += n_r) {
-    const double by = *a;
-#pragma omp simd
-    for (int64_t n = 0; n < n_r; n++)
-      r[n] += by * b[n];
-  }
-}
-
-/* Adds the product of a and each row of b to an element of r. Some rows are taken at once, as each
- * sum waits for itself. */
+/* Adds the product of a, whose elements are `step` apart, and each row of b to an element of r.
+ * Some rows are taken at once, as each sum waits for itself. */
 static void add_dots(double *restrict r, int64_t n_r, const double *a, int64_t step,
                      const double *restrict b, int64_t n_b) {
   enum { AT_ONCE = 8 };
@@ -138,7 +127,11 @@ static void add_dots(double *restrict r, int64_t n_r, const double *a, int64_t s
 void eval_matmul(const Node *node, const EvalTensor *a, EvalTensor *r) {
   bool trans_a = attr_int(node, ATTR_TRANS_A, 0), trans_b = attr_int(node, ATTR_TRANS_B, 0);
   int64_t M = r->type.dim[0], N = r->type.dim[1], I = a[0].type.dim[trans_a ? 0 : 1];
-  for (int64_t m = 0; m < M; m++)
-    (trans_b ? add_dots : add_rows)(&r->v[m * N], N, &a[0].v[trans_a ? m : m * I], trans_a ? M : 1,
-                                    a[1].v, I);
+  if (trans_b)
+    for (int64_t m = 0; m < M; m++)
+      add_dots(&r->v[m * N], N, &a[0].v[trans_a ? m : m * I], trans_a ? M : 1, a[1].v, I);
+  else if (trans_a) /* the gradient of a filter of one tap, from I pixels of N and M channels */
+    tap_weight(&(Taps){N, M, I, N, N, M}, a[1].v, r->v, a[0].v);
+  else /* the data gradient of M pixels of I channels, by a filter of one tap */
+    tap_data(&(Taps){N, I, M, N, N, I}, r->v, a[1].v, a[0].v);
 }

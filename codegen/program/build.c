@@ -136,9 +136,6 @@ static void args_compiler(const Build *b, ArgList *list) {
   args_add(list, compiler_words(b->arena, b->options->cc, b->arch));
 }
 
-/* C does not need them; sanitizers print calls by them. */
-#define NO_UNWIND_TABLES "-fno-asynchronous-unwind-tables"
-
 const char *const build_flags[] = {
     "-c", "-std=gnu11", "-fopenmp-simd", "-w",
     /* Tables of pointers then need no relocations, which are 150 KB in a ResNet-50. */
@@ -149,27 +146,27 @@ const char *const build_flags[] = {
     "-fno-math-errno", "-fno-trapping-math",
     /* The program does not name the compiler that made it. */
     "-fno-ident",
+    /* Tables that C does not need. */
+    "-fno-asynchronous-unwind-tables", NULL};
+
+const char *const sanitizer_flags[] = {
 #ifdef AMPCC_SANITIZE /* a sanitized libamprt links only with sanitized programs */
     "-fsanitize=" AMPCC_SANITIZE,
-#else
-    NO_UNWIND_TABLES,
+    /* Sanitizers print calls by these tables. */
+    "-fasynchronous-unwind-tables",
 #endif
     NULL};
-
-/* build_flags for one unit. Kernels work inside one block of memory, where sanitizers see little,
- * and with them tests of whole programs took minutes: they are compiled as by any other ampcc,
- * which may have left them in the cache. tests/ops compiles kernels with all of build_flags. */
-static void args_flags(ArgList *list, const Unit *unit) {
-  for (int i = 0; build_flags[i]; i++) {
-    bool sanitizes = strncmp(build_flags[i], "-fsanitize=", 11) == 0;
-    args(list, sanitizes && unit->kernels ? NO_UNWIND_TABLES : build_flags[i]);
-  }
-}
 
 /* How every C text is compiled, up to its own macros. */
 static void args_object(Build *b, ArgList *list, const Unit *unit) {
   args_compiler(b, list);
-  args_flags(list, unit);
+  args_add(list, build_flags);
+  /* Kernels work inside one block of memory, where sanitizers see little, and sanitized ones made
+   * tests of whole programs take minutes. So an ampcc that is built with sanitizers compiles the
+   * same kernels as any other, and finds those that another has left in the cache. tests/ops
+   * compiles kernels with sanitizers. */
+  if (!unit->kernels)
+    args_add(list, sanitizer_flags);
   args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march));
   if (b->arch->flag)
     args(list, b->arch->flag);

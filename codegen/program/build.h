@@ -8,6 +8,8 @@
 
 /* build.c: what generated C is compiled with, but for -march, -O and names. Ends in NULL. */
 extern const char *const build_flags[];
+/* build.c: what is added in an ampcc that is built with sanitizers. Ends in NULL. */
+extern const char *const sanitizer_flags[];
 
 /* build.c: the words of the command that compiles and links programs for a CPU, ended by NULL. `cc`
  * is the value of --cc, NULL if that is absent; $CC is the compiler of this machine alone. It may

@@ -86,7 +86,8 @@ static bool hash_file(UsedFile *file) {
   return true;
 }
 
-/* CUDA's libraries have several names each, which are links to one file. */
+/* The file with this stamp among the first `before` of the list, or NULL. CUDA's libraries are in
+ * the list by several names each, which are links to one file. */
 static const UsedFile *same_file(const UsedList *list, int before, const FileStamp *stamp) {
   for (int i = 0; i < before; i++)
     if (memcmp(&list->file[i].stamp, stamp, sizeof *stamp) == 0)
@@ -106,7 +107,7 @@ int used_renew(UsedList *list) {
     n++;
     const UsedFile *same = same_file(list, i, &now);
     if (same) {
-      *file = (UsedFile){.path = file->path, .stamp = now};
+      file->stamp = now;
       memcpy(file->hash, same->hash, SHA256_BYTES);
       continue;
     }

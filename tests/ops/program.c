@@ -75,11 +75,15 @@ static const char *host_compiler(void) {
   return compiler && *compiler ? compiler : "cc";
 }
 
-/* The beginning of the command of either: all of build_flags, but for a shared object. */
+static const char *quoted(Arena *arena, const char *flags, const char *const *more) {
+  for (; *more; more++)
+    flags = arena_printf(arena, "%s '%s'", flags, *more);
+  return flags;
+}
+
+/* The beginning of the command of either, sanitizers included, but for a shared object. */
 static const char *host_command(Arena *arena, const char *march, const char *resource) {
-  const char *flags = "";
-  for (int i = 0; build_flags[i]; i++)
-    flags = arena_printf(arena, "%s '%s'", flags, build_flags[i]);
+  const char *flags = quoted(arena, quoted(arena, "", build_flags), sanitizer_flags);
   return arena_printf(arena, "%s %s -march=%s -fPIC '-I%s'", host_compiler(), flags, march,
                       resource);
 }
@@ -157,7 +161,7 @@ Program *program_begin_with(Arena *arena, const Module *module, const CodegenOpt
 void program_emulate(Program *p, const Machine *machine, const char *source) {
   const char *flags = "", *program = arena_printf(p->arena, "%s.other", p->object);
   for (int i = 0; build_flags[i]; i++)
-    if (strcmp(build_flags[i], "-c") != 0 && strncmp(build_flags[i], "-fsanitize", 10) != 0)
+    if (strcmp(build_flags[i], "-c") != 0)
       flags = arena_printf(p->arena, "%s '%s'", flags, build_flags[i]);
   p->emulated = arena_printf(p->arena, "%s '%s'", machine->emulator, program);
   const char *command = arena_printf(p->arena, "%s %s -march=%s '-I%s' '-I%s'", machine->compiler,

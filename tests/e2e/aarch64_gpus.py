@@ -5,7 +5,8 @@ Such a program has the GPU's code that one for x86-64 has, and tables, launches 
 it says so and trains on the CPU's part, to the checkpoint of a program without other parts; on the fakes of tests/cuda, compiled for
 AArch64, it trains on the GPU's part to the checkpoint of an x86-64 program on them. The same compile gives the same bytes, whatever the
 cache holds; depfiles and batches know the libraries; what cannot be is refused. JANSSON is its static library for AArch64, which the
-fakes need; the tools are those of tests/cuda/programs/program.py. Skipped (77) without the runtime for AArch64 with GPUs or qemu-aarch64 (README.md, Dependencies).
+fakes need; the tools are those of tests/cuda/programs/program.py. Skipped (77) without the runtime for AArch64 with GPUs or
+qemu-aarch64 (README.md, Dependencies).
 """
 import functools
 import json
@@ -61,8 +62,8 @@ def without_driver():
 
 
 def again():
-    """Of a model that is soon compiled: equal bytes from an empty cache, from one with the x86-64 program's plans and kernels, and from the cached program."""
-
+    """Equal bytes from an empty cache, from one with the x86-64 program's plans and kernels, and from the cached program. The model is one
+    that is soon compiled."""
     make = functools.partial(build, model="lenet5.pb")
     make("first", TARGET, "--cache-dir=cold", "-MD")
     make("x86", "--target=cpu,cuda:h200", "--cpu=native")
@@ -132,10 +133,8 @@ def compile_fakes():
 
     shim = objects("shim", ["shim/" + name for name in ("atomic", "check", "fiber", "launch", "meet", "shared", "undefined")],
                    "-fvisibility=hidden")
-    copy_runtime("runtime_there")
-    library = "runtime_there/aarch64/libcudart_static.a"
-    os.remove(library)
-    run("ar", "qcsD", library, *objects("cudart", ["fake/kernel", "fake/memory", "fake/stream"]))
+    copy_runtime("runtime_there", "libcudart_static.a")
+    run("ar", "qcsD", "runtime_there/aarch64/libcudart_static.a", *objects("cudart", ["fake/kernel", "fake/memory", "fake/stream"]))
     run(*flags, "-shared", "-o", "fakes/libcudnn_graph.so.9", convert, *(
         tests + "fake/" + name for name in ("conv.c", "graph.c", "graph_run.c", "cudnn.c", "cudnn_plan.c")), JANSSON, "-lm")
     run(*flags, "-shared", "-o", "fakes/libcublasLt.so.13", convert, tests + "fake/cublaslt.c", "-lm")
@@ -151,7 +150,7 @@ def kernels(stem, shim):
 
 
 def emulated(program, *args, **env):
-    """Runs a program on the fakes for AArch64; qemu's own libraries are this machine's."""
+    """The command that runs a program on the fakes for AArch64: by -E, as qemu's own libraries are this machine's."""
     env = {"LD_LIBRARY_PATH": os.path.abspath("fakes"), **env}
     return [*QEMU, *(arg for key, value in env.items() for arg in ("-E", key + "=" + value)), program, *args]
 
@@ -167,9 +166,9 @@ def fakes():
     build("there.cu", "--target=cuda:gh200", "--resource-dir=runtime_there", "--emit=cuda")
     done = subprocess.run(emulated("./there", *train, "--device=cuda", "--model-dir=trained_there", FAKE_CUDA_KERNELS=kernels("there", shim)),
                           capture_output=True, text=True)
-    status, said = Program(Tools(os.getcwd(), *TOOLS), "model.pb", "here", *SIZE).run("cuda", *train, "--model-dir=trained_here")
+    here = Program(Tools(os.getcwd(), *TOOLS), "model.pb", "here", *SIZE).run("cuda", *train, "--model-dir=trained_here")
     good = True
-    for name, status, said in ("AArch64", done.returncode, done.stderr), ("x86-64", status, said):
+    for name, (status, said) in ("AArch64", (done.returncode, done.stderr)), ("x86-64", here):
         good &= check("fakes: trains on " + name, status == 0 and "device cuda:sm_90: Fake GPU" in said, status, said)
     build("a100", "--target=cpu:aarch64,cuda:a100,cuda:h100", "--resource-dir=runtime_there", model="mlp.pb")
     for capability, said in ("87", "compute capability 8.7, this is for 8.0"), ("86", "cuda:sm_80   Fake GPU"):

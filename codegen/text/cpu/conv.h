@@ -363,8 +363,9 @@ AMP_FN void amp_conv_run(const AmpConv *a, const AmpConvPart *p, int64_t *first,
   *count = images * rows * cols * a->k;
 }
 
-/* Zeros all results of a tile, which are a run of elements. Where only some are 0, as no tap reads
- * anything for them, this takes less time than to leave out those that are computed later. */
+/* Zeros all results of a tile, which are a run of elements. Where no tap reads anything for some of
+ * them, these are to be 0. They lie among others, which are computed later, and to zero all at once
+ * takes less time than to pick them out. */
 AMP_FN void amp_conv_zero_run(AmpConvPart *p) {
   const int64_t size = amp_size(p->a->out.dtype);
   int64_t first = 0, count = 0;

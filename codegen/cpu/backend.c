@@ -120,10 +120,11 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
                 "  return 0;\n",
                 holes({"BIT", .number = i}, {"PAYS", f->pays}));
     if (f->level)
-      text_fill(&levels,
-                "if (bound & 1u << $BIT)\n"
-                "  level = \"$LEVEL\";\n",
-                holes({"BIT", .number = i}, {"LEVEL", f->level}));
+      text_fill(
+          &levels,
+          "if (bound & 1u << $BIT && $PAYS)\n"
+          "  level = \"$LEVEL\";\n",
+          holes({"BIT", .number = i}, {"PAYS", f->pays ? f->pays : "1"}, {"LEVEL", f->level}));
   }
   for (int i = 0; i < program->module->n_graphs; i++)
     text_fill(&graphs,
@@ -174,12 +175,14 @@ static bool has_products(const Module *module, bool in_bf16) {
 typedef struct Level {
   const char *functions, *kernels, *march;
   const char *feature; /* of the convolutions; functions have that of the CPU's row */
+  const char *given;   /* a macro for the convolutions, or NULL */
 } Level;
 
 /* Those of a program for any x86-64, the widest first. Only convolutions multiply bf16. */
-static const Level x86_64_levels[] = {{"amp_v4", "amp_bf16_kernels", "x86-64-v4", "-mavx512bf16"},
-                                      {"amp_v4", "amp_v4_kernels", "x86-64-v4"},
-                                      {"amp_v3", "amp_v3_kernels", "x86-64-v3"}};
+static const Level x86_64_levels[] = {
+    {"amp_v4", "amp_bf16_kernels", "x86-64-v4", "-mavx512bf16", "-DAMPCC_PAIRS_PAY"},
+    {"amp_v4", "amp_v4_kernels", "x86-64-v4"},
+    {"amp_v3", "amp_v3_kernels", "x86-64-v3"}};
 
 static int units(const Backend *backend, Arena *arena, const Module *module,
                  const CodegenOptions *options, Unit unit[MAX_UNITS]) {
@@ -209,9 +212,9 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
   }
   for (const Level *l = first; apart && l < past; l++) {
     const char *table = arena_printf(arena, "-DAMPCC_KERNELS=%s", l->kernels);
-    unit[n++] =
-        (Unit){l->kernels,        .kernels = true,   .level = "-O2",       .is_common = true,
-               .march = l->march, .define = {table}, .feature = l->feature};
+    unit[n++] = (Unit){l->kernels,           .kernels = true,   .level = "-O2",
+                       .is_common = true,    .march = l->march, .define = {table, l->given},
+                       .feature = l->feature};
   }
   /* must run on every CPU, if only to say that this one will not do */
   unit[n] = (Unit){.name = backend->ident,

@@ -25,7 +25,7 @@
 
 unsigned char *amp_more_lanes; /* no more than AMP_TEAM threads */
 int64_t amp_more_lanes_each;
-int amp_amx;
+int amp_amx, amp_pairs;
 
 typedef struct Layer {
   int64_t c, k, h, r, stride; /* h: height and width of x */
@@ -301,6 +301,7 @@ int main(int argc, char **argv) {
   omp_set_num_threads(threads);
   CHECK(amprt_threads.open(threads, error, sizeof error) == 0, "%s", error);
   amp_amx = amprt_amx();
+  amp_pairs = amprt_bf16_pairs_pay();
   double total[FORMS] = {0};
   printf("| layer | | own GFLOP/s | oneDNN GFLOP/s | ratio | direct GFLOP/s | ratio |\n"
          "|---|---|---|---|---|---|---|\n");

@@ -28,8 +28,8 @@ static const struct {
 } level[] = {[V3] = {"v3", "x86-64-v3", true},
              [V4] = {"v4", "x86-64-v4", true},
              [V1] = {"v1", "x86-64", false},
-             [BF16] = {"bf16", "x86-64-v4 -mavx512bf16", false},
-             [AMX] = {"amx", "x86-64-v4 -mavx512bf16 -DAMP_AMX_IN_C", false}};
+             [BF16] = {"bf16", "x86-64-v4 -mavx512bf16 -DAMPCC_PAIRS_PAY", false},
+             [AMX] = {"amx", "x86-64-v4 -mavx512bf16 -DAMPCC_PAIRS_PAY -DAMP_AMX_IN_C", false}};
 enum {
   N_FORMS = sizeof form / sizeof *form,
   N_THREADS = sizeof threads / sizeof *threads,

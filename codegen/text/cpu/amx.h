@@ -9,11 +9,16 @@
 #include "codegen/text/cpu/lanes.h"
 
 /* Are operands of bf16 multiplied in pairs? Not where `else_faster` says that something else is
- * faster, unless this process may use AMX. */
+ * faster, unless this process may use AMX; and not on CPUs where f32 is faster than pairs. Code for
+ * one of some levels, which runs only where pairs are faster, is compiled with AMPCC_PAIRS_PAY. */
 #ifdef __AVX512BF16__
-extern int amp_amx;
+extern int amp_amx, amp_pairs;
 AMP_INLINE int amp_takes_pairs(int else_faster) {
+#ifdef AMPCC_PAIRS_PAY
   return amp_amx || !else_faster;
+#else
+  return amp_amx || (amp_pairs && !else_faster);
+#endif
 }
 #else
 AMP_INLINE int amp_takes_pairs(int else_faster) {

@@ -70,14 +70,15 @@ typedef struct AmpConvPart {
   void *out;      /* as if all results were stored one behind the other */
 } AmpConvPart;
 
-/* How runs of results are cut into register tiles: in groups of channels that need two vectors, and
- * in those that need one. */
+/* How runs of results are cut into register tiles: in groups of channels that need two vectors, in
+ * those that need one, and in two groups together, if `together` is 2. */
 typedef struct AmpCuts {
-  AmpCut whole, thin;
+  AmpCut whole, thin, wide;
+  int together;
 } AmpCuts;
 
 AMP_INLINE const AmpCut *amp_cut_for(const AmpCuts *cuts, int m) {
-  return m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
+  return m > AMP_OUTS ? &cuts->wide : m <= AMP_WIDE ? &cuts->thin : &cuts->whole;
 }
 
 /* Sets what the register tiles have in common: images lie as p->copy says. With a single tap the
@@ -89,7 +90,8 @@ AMP_INLINE void amp_conv_set_tile(AmpConvPart *p) {
                           .channels = channels,
                           .run = taps == 1 && p->copy.block == AMP_BLOCK ? channels : AMP_BLOCK,
                           .step = p->copy.step[1],
-                          .block = p->copy.block};
+                          .block = p->copy.block,
+                          .group = amp_filter_at(p->a, 1, 0)};
 }
 
 /* Where channel 0 of the result in a row and column of the tile lies, in elements. */
@@ -156,13 +158,15 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
  * so many results, prefetch the filter of the next group, which lies at `next`. Of every
  * AMP_FILTER_TURNS calls that compute register tiles, all but one do so. */
 enum { AMP_FILTER_TURNS = 4 };
-AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t results) {
+AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t results,
+                                      int64_t together) {
   enum { LARGE = 1 << 20, LEAST = 48 << 10 }; /* bytes: of all groups, of one */
   enum { RESULTS = 8 };                       /* of a register tile */
   const int64_t taps = p->tile.filter_taps, channels = p->tile.channels;
-  const int64_t bytes = taps * amp_ceil(channels, AMP_BLOCK) * AMP_OUTS * (int64_t)sizeof *next;
+  const int64_t outs = together * AMP_OUTS;
+  const int64_t bytes = taps * amp_ceil(channels, AMP_BLOCK) * outs * (int64_t)sizeof *next;
   p->filter = NULL;
-  if (bytes < LEAST || bytes * amp_pieces(p->a->k, AMP_OUTS) < LARGE)
+  if (bytes < LEAST || bytes * amp_pieces(p->a->k, outs) < LARGE)
     return;
   const int64_t read =
       results * taps * channels / RESULTS * (AMP_FILTER_TURNS - 1) / AMP_FILTER_TURNS;
@@ -199,9 +203,9 @@ AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n, int64
 AMP_FN void amp_conv_begin(AmpConvPart *p, int m) {
   const int dtype = p->a->out.dtype, pairs = dtype == AMPRT_BF16 && amp_in_pairs(p->a);
   p->y_step = p->a->k * p->wide.out_step;
-  p->buffers = (dtype != AMPRT_F32 && !pairs) || (m != AMP_OUTS && m != AMP_WIDE);
+  p->buffers = (dtype != AMPRT_F32 && !pairs) || m % AMP_WIDE;
   p->tile.narrow = pairs && !p->buffers;
-  p->tile.y_step = p->buffers ? AMP_OUTS : p->y_step;
+  p->tile.y_step = p->buffers ? amp_ceil(m, AMP_OUTS) : p->y_step;
   p->elements = p->high.taps * p->wide.taps * p->tile.channels;
   if (p->fetch.left)
     p->fetch.step = amp_least(amp_pieces(p->fetch.each, p->elements), AMP_LINE);
@@ -212,9 +216,11 @@ AMP_FN void amp_conv_begin(AmpConvPart *p, int m) {
 AMP_FN void amp_conv_store(const AmpConvPart *p, const float *from, int n, int m, int64_t y,
                            int64_t y_far) {
   const int near = n % 2 ? n : n / 2, dtype = p->a->out.dtype;
-  for (int i = 0; i < n; i++, from += AMP_OUTS) {
+  for (int i = 0; i < n; i++, from += p->tile.y_step) {
     const int64_t to = i < near ? y + i * p->y_step : y + y_far + (i - near) * p->y_step;
-    if (dtype != AMPRT_F32 && m == AMP_OUTS)
+    if (dtype != AMPRT_F32 && m == 2 * AMP_OUTS)
+      amp_conv_round(dtype, (uint16_t *)p->out + to, from, 2 * AMP_OUTS);
+    else if (dtype != AMPRT_F32 && m == AMP_OUTS)
       amp_conv_round(dtype, (uint16_t *)p->out + to, from, AMP_OUTS);
     else if (dtype != AMPRT_F32 && m == AMP_WIDE)
       amp_conv_round(dtype, (uint16_t *)p->out + to, from, AMP_WIDE);
@@ -241,14 +247,14 @@ AMP_INLINE void amp_conv_pieces(AmpConvPart *p, const AmpConvTileRow *row, int64
     return;
   }
   float buf[AMP_CUT_MOST * AMP_OUTS];
-  p->tile.y_far = n / 2 * AMP_OUTS;
+  p->tile.y_far = n / 2 * p->tile.y_step;
   for (; tiles > 0; tiles--, x += cols * p->tile.step, y += cols * p->y_step) {
     row->run(&p->tile, x, w, buf, 1);
     amp_conv_store(p, buf, n, m, y, y_far);
   }
 }
 
-/* All results of one group of channels, of which there are m from k on. */
+/* All results of one group of channels or two together, of which there are m from k on. */
 AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, int64_t k, int m) {
   enum { MOST = 8 }; /* register tiles of one call, which all prefetch the same thing */
   amp_conv_begin(p, m);
@@ -321,10 +327,17 @@ AMP_FN void amp_conv_remainder(AmpConvPart *p, int64_t i) {
   amp_list_taps(p, 0, 0, 0);
 }
 
-/* Group g of the results of one remainder, with the filter at w. */
+/* How many groups are computed together, from g on, before `last`. */
+AMP_INLINE int64_t amp_conv_together(const AmpConv *a, const AmpCuts *cuts, int64_t g, int64_t last,
+                                     int bad) {
+  const int whole = g + 2 <= last && (g + 2) * AMP_OUTS <= a->k;
+  return whole && !bad ? cuts->together : 1;
+}
+
+/* So many groups, from g on, of the results of one remainder, with the filter at w. */
 AMP_FN void amp_conv_group_of(AmpConvPart *p, const AmpCuts *cuts, const float *w, int64_t g,
-                              int bad) {
-  const int m = amp_in_group(p->a->k, g);
+                              int64_t together, int bad) {
+  const int m = together > 1 ? 2 * AMP_OUTS : amp_in_group(p->a->k, g);
   const AmpCut *cut = amp_cut_for(cuts, m);
   if (!bad)
     amp_conv_group(p, cut, w, g * AMP_OUTS, m);
@@ -412,18 +425,27 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
     amp_conv_zero(p, first, last);
   }
   const float *filter = (const float *)(void *)(run->arena + a->packed);
-  for (int64_t g = first; g < last; g++) {
-    if (g + 1 < last)
-      amp_conv_fetch_filter(p, filter + amp_filter_at(a, g + 1, 0), rows * cols);
+  for (int64_t g = first, n = 0; g < last; g += n) {
+    n = amp_conv_together(a, cuts, g, last, bad);
+    if (g + n < last)
+      amp_conv_fetch_filter(p, filter + amp_filter_at(a, g + n, 0), rows * cols, n);
     else
       p->filter = NULL;
     for (int64_t i = 0; i < remainders; i++) {
       if (remainders > 1)
         amp_conv_remainder(p, i);
       if (p->high.taps * p->wide.taps > 0)
-        amp_conv_group_of(p, cuts, filter + amp_filter_at(a, g, 0), g, bad);
+        amp_conv_group_of(p, cuts, filter + amp_filter_at(a, g, 0), g, n, bad);
     }
   }
+}
+
+/* Are two groups better computed together? Register tiles then make fewer loads, but read the filter
+ * twice as often, so what they read of it must be near. */
+AMP_INLINE int amp_conv_takes_two(const AmpConv *a) {
+  enum { MOST = 288 << 10, MOST_OF_ALL = 4 << 20 }; /* bytes: of two groups, of all */
+  const int64_t two = 2 * amp_filter_at(a, 1, 0) * (int64_t)sizeof(float);
+  return a->k >= 2 * AMP_OUTS && two <= MOST && two * amp_pieces(a->k, 2 * AMP_OUTS) <= MOST_OF_ALL;
 }
 
 AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
@@ -431,11 +453,19 @@ AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
   const int amx = amp_amx && amp_elements(a) >= AMP_BLOCK;
   if (amp_in_pairs(a))
     return (AmpCuts){amp_cut(amx ? amp_conv_amx_tiles : amp_conv_pair_tiles, 2, AMP_CUT_PAIR_SUMS),
-                     amp_cut(amp_conv_thin_pair_tiles, 1, AMP_CUT_PAIR_SUMS)};
+                     amp_cut(amp_conv_thin_pair_tiles, 1, AMP_CUT_PAIR_SUMS), .together = 1};
+#endif
+  AmpCuts cuts = {.whole = amp_cut(amp_conv_tiles, 2, AMP_CUT_SUMS),
+                  .thin = amp_cut(amp_conv_thin_tiles, 1, AMP_CUT_SUMS),
+                  .together = 1};
+#ifdef AMP_CONV_WIDE_TILES
+  if (amp_conv_takes_two(a)) {
+    cuts.wide = amp_cut(amp_conv_wide_tiles, 4, AMP_CUT_WIDE_SUMS);
+    cuts.together = 2;
+  }
 #endif
   (void)a;
-  return (AmpCuts){amp_cut(amp_conv_tiles, 2, AMP_CUT_SUMS),
-                   amp_cut(amp_conv_thin_tiles, 1, AMP_CUT_SUMS)};
+  return cuts;
 }
 
 typedef struct AmpConvLoop AmpConvLoop;

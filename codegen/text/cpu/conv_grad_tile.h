@@ -75,9 +75,15 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict unit,
   }
 }
 
-/* The tiles that fit the registers: units, vectors. */
+/* The tiles that fit the registers: units, vectors. Without 6 x 4, a program of pairs is smaller. */
+#ifdef AMPCC_PAIRS_PAY
+#define AMP_GRAD_LARGEST(T)
+#else
+#define AMP_GRAD_LARGEST(T) T(6, 4)
+#endif
 #if defined __AVX512F__
 #define AMP_GRAD_TILES(T)                                                                          \
+  AMP_GRAD_LARGEST(T)                                                                              \
   T(5, 4)                                                                                          \
   T(4, 4)                                                                                          \
   T(3, 4) T(1, 4) T(8, 2) T(4, 2) T(3, 2) T(1, 2) T(16, 1) T(9, 1) T(8, 1) T(4, 1) T(3, 1) T(1, 1)

@@ -25,6 +25,7 @@ typedef struct AmpConvTile {
   const void *next;          /* a line to fetch with each element that is read, */
   int64_t next_step;         /* so many bytes from the one before */
   int64_t x_tile, y_tile;    /* from a tile to the next: in the image, and bytes of the result */
+  int64_t group;             /* in the packed filter: to the next group */
   int narrow;                /* results of pairs are stored as bf16 */
 } AmpConvTile;
 
@@ -47,36 +48,39 @@ AMP_INLINE void amp_conv_tile_store(const AmpConvTile *a, void *y, int64_t at, c
   }
 #endif
   (void)a, (void)pairs;
-  AMP_UNROLL(2)
+  AMP_UNROLL(4)
   for (int v = 0; v < vectors; v++)
     amp_v_store((float *)y + at + v * AMP_WIDE, sum[v]);
 }
 
 /* Fetches the place of a result, which is written long after. */
 AMP_INLINE void amp_conv_tile_fetch(const AmpConvTile *a, const void *y, int64_t at,
-                                    const int pairs) {
+                                    const int vectors, const int pairs) {
   if (pairs && a->narrow) {
     __builtin_prefetch((const uint16_t *)y + at, 1);
     return;
   }
-  __builtin_prefetch((const float *)y + at, 1);
-  if (AMP_WIDE == 16)
-    __builtin_prefetch((const float *)y + at + AMP_WIDE, 1);
+  AMP_UNROLL(4)
+  for (int i = 0; i < vectors * AMP_WIDE; i += AMP_LINE / (int)sizeof(float))
+    __builtin_prefetch((const float *)y + at + i, 1);
 }
 
 /* Adds the products of one element of each result with the filter at w to the sums. The elements of
  * results that follow one another are `step` apart, from x on and for the later half from far_x. */
-AMP_INLINE void amp_conv_tile_element(AmpV sum[16][2], const AmpElement *x, const AmpElement *far_x,
-                                      int64_t step, const float *w, const int pixels,
+AMP_INLINE void amp_conv_tile_element(AmpV sum[16][4], const AmpElement *x, const AmpElement *far_x,
+                                      int64_t step, const float *w, int64_t group, const int pixels,
                                       const int vectors, const int pairs) {
   const int near = pixels % 2 ? pixels : pixels / 2;
-  const AmpV b0 = amp_v_load(w), b1 = vectors == 2 ? amp_v_load(w + AMP_WIDE) : b0;
+  AmpV b[4];
+  AMP_UNROLL(4)
+  for (int v = 0; v < vectors; v++)
+    b[v] = amp_v_load(w + v / 2 * group + v % 2 * AMP_WIDE);
   AMP_UNROLL(16)
   for (int p = 0; p < pixels; p++) {
     const AmpV q = amp_v_all(p < near ? x[p * step] : far_x[(p - near) * step]);
-    AMP_UNROLL(2)
+    AMP_UNROLL(4)
     for (int v = 0; v < vectors; v++)
-      sum[p][v] = amp_conv_tile_add(sum[p][v], q, v ? b1 : b0, pairs);
+      sum[p][v] = amp_conv_tile_add(sum[p][v], q, b[v], pairs);
   }
 }
 
@@ -84,19 +88,20 @@ AMP_INLINE void amp_conv_tile_element(AmpV sum[16][2], const AmpElement *x, cons
 AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
                               const float *restrict w, void *restrict y, int64_t tiles,
                               const int pixels, const int vectors, const int pairs) {
-  const int fetches = pixels >= 6, early = fetches && vectors == 2; /* smaller: over too soon */
+  const int fetches = pixels >= 6 || pixels * vectors >= 12,
+            early = fetches && vectors >= 2; /* smaller: over too soon */
   const int near = pixels % 2 ? pixels : pixels / 2;
-  const int64_t step = a->step, next_step = a->next_step;
+  const int64_t step = a->step, next_step = a->next_step, group = a->group;
   const unsigned char *next = (const unsigned char *)a->next;
   for (; tiles > 0; tiles--, x += a->x_tile, y = (unsigned char *)y + a->y_tile) {
-    AmpV sum[16][2];
+    AmpV sum[16][4];
     AMP_UNROLL(16)
     for (int p = 0; p < pixels && early; p++)
       amp_conv_tile_fetch(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step,
-                          pairs);
+                          vectors, pairs);
     AMP_UNROLL(16)
     for (int p = 0; p < pixels; p++)
-      AMP_UNROLL(2)
+      AMP_UNROLL(4)
     for (int v = 0; v < vectors; v++)
       sum[p][v] = amp_v_all(0);
     const float *block = x, *filter = w;
@@ -113,7 +118,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
             __builtin_prefetch(next);
             next += next_step;
           }
-          amp_conv_tile_element(sum, near_x, far_x, step, from, pixels, vectors, pairs);
+          amp_conv_tile_element(sum, near_x, far_x, step, from, group, pixels, vectors, pairs);
         }
       }
       block += a->block;
@@ -137,9 +142,24 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
 #endif
 /* The same for a group of which only the first vector is used. */
 #if defined __AVX512F__
-#define AMP_CONV_THIN_TILES(T) T(16, 1) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
+#define AMP_CONV_THIN_TILES(T) T(16, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
 #else
 #define AMP_CONV_THIN_TILES(T) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
+#endif
+
+/* Those of floats; where convolutions are of pairs, only a few, as the program is to stay small. And
+ * where there are 32 registers, those of two neighbouring groups together, four vectors: 6 x 4 take
+ * 10 loads for 24 products, where 14 x 2 take 16 for 28. Another program that shares the core leaves
+ * less of the loads than of the products. */
+#if defined AMPCC_PAIRS_PAY
+#define AMP_CONV_F32_TILES(T)      T(8, 2) T(4, 2) T(2, 2) T(1, 2)
+#define AMP_CONV_THIN_F32_TILES(T) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
+#else
+#define AMP_CONV_F32_TILES      AMP_CONV_TILES
+#define AMP_CONV_THIN_F32_TILES AMP_CONV_THIN_TILES
+#if defined __AVX512F__
+#define AMP_CONV_WIDE_TILES(T) T(6, 4) T(5, 4) T(4, 4) T(3, 4) T(2, 4) T(1, 4)
+#endif
 #endif
 
 typedef void AmpConvTileFn(const AmpConvTile *a, const float *x, const float *w, void *y,
@@ -163,10 +183,14 @@ typedef struct AmpConvTileRow {
   }
 #define AMP_CONV_PAIR_TILE_ROW(p, v) {p, amp_conv_pair_tile_##p##x##v, 0},
 
-AMP_CONV_TILES(AMP_CONV_TILE)
-AMP_CONV_THIN_TILES(AMP_CONV_TILE)
-static const AmpConvTileRow amp_conv_tiles[] = {AMP_CONV_TILES(AMP_CONV_TILE_ROW){0}};
-static const AmpConvTileRow amp_conv_thin_tiles[] = {AMP_CONV_THIN_TILES(AMP_CONV_TILE_ROW){0}};
+AMP_CONV_F32_TILES(AMP_CONV_TILE)
+AMP_CONV_THIN_F32_TILES(AMP_CONV_TILE)
+#ifdef AMP_CONV_WIDE_TILES
+AMP_CONV_WIDE_TILES(AMP_CONV_TILE)
+static const AmpConvTileRow amp_conv_wide_tiles[] = {AMP_CONV_WIDE_TILES(AMP_CONV_TILE_ROW){0}};
+#endif
+static const AmpConvTileRow amp_conv_tiles[] = {AMP_CONV_F32_TILES(AMP_CONV_TILE_ROW){0}};
+static const AmpConvTileRow amp_conv_thin_tiles[] = {AMP_CONV_THIN_F32_TILES(AMP_CONV_TILE_ROW){0}};
 #ifdef __AVX512BF16__
 AMP_CONV_TILES(AMP_CONV_PAIR_TILE)
 AMP_CONV_THIN_TILES(AMP_CONV_PAIR_TILE)
@@ -187,7 +211,7 @@ typedef struct AmpCut {
   uint8_t two[AMP_CUT_MOST + 1];  /* by length: are two rows at once faster */
 } AmpCut;
 
-enum { AMP_CUT_SUMS = 8, AMP_CUT_PAIR_SUMS = 12 }; /* that do not wait */
+enum { AMP_CUT_SUMS = 8, AMP_CUT_PAIR_SUMS = 12, AMP_CUT_WIDE_SUMS = 12 }; /* that do not wait */
 /* AMX adds 512 products of bf16 in a cycle, vectors 64. */
 enum { AMP_AMX_SPEED = 8 };
 AMP_FN AmpCut amp_cut(const AmpConvTileRow *row, int vectors, int enough) {

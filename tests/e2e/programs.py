@@ -104,6 +104,11 @@ def vectors(dtype):
     return "AVX-512" if "avx512f" in info else "AVX2"
 
 
+def uses(program, level):
+    chosen = re.search("own kernels, ([^,\n]*)", run(program, "--about"))
+    return check("it uses " + level, chosen and chosen[1] == level, chosen)
+
+
 def same(dtype):
     model, flags = "cifar_resnet8", ["--batch-size=12", "--dtype=" + dtype]
     steps = ["--max-train-steps=50", "--log-every=1", "--learning-rate=1e-2"]
@@ -115,8 +120,10 @@ def same(dtype):
     good &= check("50 steps, losses from %g to %g" % (losses[0], losses[-1]), len(losses) >= 50 and finite(losses) and first[0] == "ckpt-50.safetensors")
     for threads in 2, 3, 5:
         good &= check("%d threads" % threads, train(program, str(threads), *steps, "--threads=%d" % threads) == first)
-    chosen = re.search("own kernels, ([^,\n]*)", run(program, "--about"))
-    good &= check("it uses " + vectors(dtype), chosen and chosen[1] == vectors(dtype), chosen)
+    good &= uses(program, vectors(dtype))
+    native = build(model, *flags)
+    good &= uses(native, vectors(dtype))
+    good &= check("--cpu=native gives the same checkpoint", train(native, "native", *steps, "--threads=2") == first)
     if vectors(dtype) != "AVX-512":
         print("no AVX-512 to compare AVX2 with, or one that rounds products of bf16 otherwise")
         return good

@@ -440,8 +440,8 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   }
 }
 
-/* Are two groups better computed together? Register tiles then make fewer loads, but read the filter
- * twice as often, so what they read of it must be near. */
+/* Are two groups better computed together? Register tiles then make fewer loads, but read the
+ * filter twice as often, so what they read of it must be near. */
 AMP_INLINE int amp_conv_takes_two(const AmpConv *a) {
   enum { MOST = 288 << 10, MOST_OF_ALL = 4 << 20 }; /* bytes: of two groups, of all */
   const int64_t two = 2 * amp_filter_at(a, 1, 0) * (int64_t)sizeof(float);

@@ -75,7 +75,7 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict unit,
   }
 }
 
-/* The tiles that fit the registers: units, vectors. Without 6 x 4, a program of pairs is smaller. */
+/* The tiles that fit the registers: units, vectors. Programs of pairs are smaller without 6 x 4. */
 #ifdef AMPCC_PAIRS_PAY
 #define AMP_GRAD_LARGEST(T)
 #else

@@ -147,10 +147,10 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
 #define AMP_CONV_THIN_TILES(T) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
 #endif
 
-/* Those of floats; where convolutions are of pairs, only a few, as the program is to stay small. And
- * where there are 32 registers, those of two neighbouring groups together, four vectors: 6 x 4 take
- * 10 loads for 24 products, where 14 x 2 take 16 for 28. Another program that shares the core leaves
- * less of the loads than of the products. */
+/* Those of floats. Where convolutions are of pairs there are only a few, as the program is to stay
+ * small. Where there are 32 registers, there are those of two neighbouring groups together, of four
+ * vectors: 6 x 4 take 10 loads for 24 products, and 14 x 2 take 16 for 28. Another program that
+ * shares the core leaves less of the loads than of the products. */
 #if defined AMPCC_PAIRS_PAY
 #define AMP_CONV_F32_TILES(T)      T(8, 2) T(4, 2) T(2, 2) T(1, 2)
 #define AMP_CONV_THIN_F32_TILES(T) T(8, 1) T(4, 1) T(2, 1) T(1, 1)

@@ -339,8 +339,8 @@ AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int side, const
 /* ---- products ---- */
 
 enum { AMP_WINO_FETCH = 2 }; /* channels: a fetch with each one takes too many instructions */
-/* Channels that are written out. All of a block are 1 % faster; where convolutions are of pairs, the
- * program is to stay small. */
+/* Channels that are written out. All of a block are 1 % faster. Where convolutions are of pairs,
+ * the program is to stay small. */
 #ifdef AMPCC_PAIRS_PAY
 enum { AMP_WINO_UNROLL = AMP_BLOCK / 2 };
 #else

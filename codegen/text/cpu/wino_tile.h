@@ -339,13 +339,6 @@ AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int side, const
 /* ---- products ---- */
 
 enum { AMP_WINO_FETCH = 2 }; /* channels: a fetch with each one takes too many instructions */
-/* Channels that are written out. All of a block are 1 % faster. Where convolutions are of pairs,
- * the program is to stay small. */
-#ifdef AMPCC_PAIRS_PAY
-enum { AMP_WINO_UNROLL = AMP_BLOCK / 2 };
-#else
-enum { AMP_WINO_UNROLL = AMP_BLOCK };
-#endif
 
 /* One of the products of some tiles: x is what is read of the tiles, `block` floats from
  * one block of its channels to the next, w the filter, y the products. */
@@ -392,15 +385,13 @@ AMP_INLINE void amp_wino_products(AmpWinoRun *r, int64_t n, const int tiles, con
       sum[t][v] = r->goes_on ? amp_v_load(y + (t * vectors + v) * AMP_WIDE) : amp_v_all(0);
     int64_t left = r->channels;
     for (; left >= AMP_BLOCK; left -= AMP_BLOCK, x += r->block, w += AMP_BLOCK * outs)
-      AMP_UNROLL(1)
-    for (int part = 0; part < AMP_BLOCK; part += AMP_WINO_UNROLL)
       AMP_UNROLL(16)
-    for (int c = 0; c < AMP_WINO_UNROLL; c++) {
+    for (int c = 0; c < AMP_BLOCK; c++) {
       if (c % AMP_WINO_FETCH == 0) {
         __builtin_prefetch(next);
         next += next_step;
       }
-      amp_wino_channel(sum, x + part + c, w + (part + c) * outs, tiles, vectors);
+      amp_wino_channel(sum, x + c, w + c * outs, tiles, vectors);
     }
     for (int64_t c = 0; c < left; c++)
       amp_wino_channel(sum, x + c, w + c * outs, tiles, vectors);

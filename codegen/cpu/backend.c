@@ -120,11 +120,10 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
                 "  return 0;\n",
                 holes({"BIT", .number = i}, {"PAYS", f->pays}));
     if (f->level)
-      text_fill(
-          &levels,
-          "if (bound & 1u << $BIT && $PAYS)\n"
-          "  level = \"$LEVEL\";\n",
-          holes({"BIT", .number = i}, {"PAYS", f->pays ? f->pays : "1"}, {"LEVEL", f->level}));
+      text_fill(&levels,
+                "if (bound & 1u << $BIT && pays(1u << $BIT))\n"
+                "  level = \"$LEVEL\";\n",
+                holes({"BIT", .number = i}, {"LEVEL", f->level}));
   }
   for (int i = 0; i < program->module->n_graphs; i++)
     text_fill(&graphs,

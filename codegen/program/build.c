@@ -161,10 +161,10 @@ const char *const sanitizer_flags[] = {
 static void args_object(Build *b, ArgList *list, const Unit *unit) {
   args_compiler(b, list);
   args_add(list, build_flags);
-  /* Kernels work inside one block of memory, where sanitizers see little, and sanitized ones made
-   * tests of whole programs take minutes. So an ampcc that is built with sanitizers compiles the
-   * same kernels as any other, and finds those that another has left in the cache. tests/ops
-   * compiles kernels with sanitizers. */
+  /* Kernels are compiled without sanitizers even if ampcc is built with them. They work inside one
+   * block of memory, where sanitizers see little, and with them a test that trains a whole program
+   * takes minutes. The kernels are then the same as those of any other ampcc, and are found in its
+   * cache. tests/ops compiles kernels with sanitizers. */
   if (!unit->kernels)
     args_add(list, sanitizer_flags);
   args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march));

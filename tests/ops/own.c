@@ -81,8 +81,9 @@ static bool is_in_short(int l, int f) {
 }
 
 /* All graphs of one program; `first` is what the first level gave, by graph, or is to be set. What
- * has the same bits is not compared with the evaluator again. The first level runs with all numbers
- * of threads and others with two of them, as the text that shares out work is the same. */
+ * has the same bits is not compared with the evaluator again. The first level runs with each number
+ * of threads. Other levels run with every second one, because the code that shares work out to the
+ * threads is the same at all levels. */
 static int check_program(RowSet *rows, Program *program, int l, EvalEnv *first[ROW_GRAPHS]) {
   int failed = 0;
   for (int g = 0; g < ROW_GRAPHS; g++) {

@@ -71,10 +71,9 @@ typedef struct AmpConvPart {
 } AmpConvPart;
 
 /* How runs of results are cut into register tiles: in groups of channels that need two vectors, in
- * those that need one, and in two groups together, if `together` is 2. */
+ * those that need one, and in two groups together, where wide.row is not NULL. */
 typedef struct AmpCuts {
   AmpCut whole, thin, wide;
-  int together;
 } AmpCuts;
 
 AMP_INLINE const AmpCut *amp_cut_for(const AmpCuts *cuts, int m) {
@@ -155,8 +154,8 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
 
 /* The second-level cache does not hold a large filter, so each group of it would come from the
  * third-level cache just when it is needed. Therefore the register tiles of a group, which compute
- * so many results, prefetch the filter of the next group, which lies at `next`. Of every
- * AMP_FILTER_TURNS calls that compute register tiles, all but one do so. */
+ * so many results, prefetch the filter of the next `together` groups, which lies at `next`. Of
+ * every AMP_FILTER_TURNS calls that compute register tiles, all but one do so. */
 enum { AMP_FILTER_TURNS = 4 };
 AMP_INLINE void amp_conv_fetch_filter(AmpConvPart *p, const float *next, int64_t results,
                                       int64_t together) {
@@ -327,17 +326,17 @@ AMP_FN void amp_conv_remainder(AmpConvPart *p, int64_t i) {
   amp_list_taps(p, 0, 0, 0);
 }
 
-/* How many groups are computed together, from g on, before `last`. */
+/* How many groups are computed together, from g on and before `last`: 1 or 2. */
 AMP_INLINE int64_t amp_conv_together(const AmpConv *a, const AmpCuts *cuts, int64_t g, int64_t last,
                                      int bad) {
-  const int whole = g + 2 <= last && (g + 2) * AMP_OUTS <= a->k;
-  return whole && !bad ? cuts->together : 1;
+  const int are_whole = g + 2 <= last && (g + 2) * AMP_OUTS <= a->k;
+  return cuts->wide.row && are_whole && !bad ? 2 : 1;
 }
 
 /* So many groups, from g on, of the results of one remainder, with the filter at w. */
 AMP_FN void amp_conv_group_of(AmpConvPart *p, const AmpCuts *cuts, const float *w, int64_t g,
                               int64_t together, int bad) {
-  const int m = together > 1 ? 2 * AMP_OUTS : amp_in_group(p->a->k, g);
+  const int m = (int)amp_least(together * AMP_OUTS, p->a->k - g * AMP_OUTS);
   const AmpCut *cut = amp_cut_for(cuts, m);
   if (!bad)
     amp_conv_group(p, cut, w, g * AMP_OUTS, m);
@@ -440,8 +439,9 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
   }
 }
 
-/* Are two groups better computed together? Register tiles then make fewer loads, but read the
- * filter twice as often, so what they read of it must be near. */
+/* Are two groups faster together than one after the other? Their register tiles make fewer loads
+ * for each product, but have fewer results, and so read the packed filter more than twice as often:
+ * this pays only while it comes from a near cache. */
 AMP_INLINE int amp_conv_takes_two(const AmpConv *a) {
   enum { MOST = 288 << 10, MOST_OF_ALL = 4 << 20 }; /* bytes: of two groups, of all */
   const int64_t two = 2 * amp_filter_at(a, 1, 0) * (int64_t)sizeof(float);
@@ -452,17 +452,15 @@ AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
 #ifdef __AVX512BF16__
   const int amx = amp_amx && amp_elements(a) >= AMP_BLOCK;
   if (amp_in_pairs(a))
-    return (AmpCuts){amp_cut(amx ? amp_conv_amx_tiles : amp_conv_pair_tiles, 2, AMP_CUT_PAIR_SUMS),
-                     amp_cut(amp_conv_thin_pair_tiles, 1, AMP_CUT_PAIR_SUMS), .together = 1};
+    return (AmpCuts){
+        .whole = amp_cut(amx ? amp_conv_amx_tiles : amp_conv_pair_tiles, 2, AMP_CUT_PAIR_SUMS),
+        .thin = amp_cut(amp_conv_thin_pair_tiles, 1, AMP_CUT_PAIR_SUMS)};
 #endif
   AmpCuts cuts = {.whole = amp_cut(amp_conv_tiles, 2, AMP_CUT_SUMS),
-                  .thin = amp_cut(amp_conv_thin_tiles, 1, AMP_CUT_SUMS),
-                  .together = 1};
+                  .thin = amp_cut(amp_conv_thin_tiles, 1, AMP_CUT_SUMS)};
 #ifdef AMP_CONV_WIDE_TILES
-  if (amp_conv_takes_two(a)) {
+  if (amp_conv_takes_two(a))
     cuts.wide = amp_cut(amp_conv_wide_tiles, 4, AMP_CUT_WIDE_SUMS);
-    cuts.together = 2;
-  }
 #endif
   (void)a;
   return cuts;

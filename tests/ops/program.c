@@ -89,7 +89,7 @@ static const char *host_command(Arena *arena, const char *march, const char *res
 }
 
 /* Kernels that are the same in all programs (conv_calls.h), and most of the time to compile them:
- * each process compiles them once for each command. */
+ * each process makes them once for each command, and `once` has them compiled by one process. */
 typedef struct Kernels {
   char command[2000], object[1000];
   pid_t compiler;
@@ -114,9 +114,9 @@ static Kernels *kernels_begin(const char *command, const char *object, const cha
   snprintf(kernels->command, sizeof kernels->command, "%s", command);
   snprintf(kernels->object, sizeof kernels->object, "%s.kernels.o", object);
   Arena *arena = arena_new();
-  kernels->compiler =
-      shell_begin(arena_printf(arena, "%s " KERNELS " -DAMPCC_KERNELS=amp_own_kernels -o '%s' '%s'",
-                               command, kernels->object, text));
+  kernels->compiler = shell_begin(
+      arena_printf(arena, "'" ONCE "' '%s' '%s' %s " KERNELS " -DAMPCC_KERNELS=amp_own_kernels",
+                   kernels->object, text, command));
   arena_free(arena);
   return kernels;
 }

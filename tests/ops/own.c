@@ -15,9 +15,15 @@ static const struct {
             {DT_F32, WINOGRAD_BY_CHANNELS}, {DT_F16, WINOGRAD_BY_CHANNELS},
             {DT_BF16, WINOGRAD_ALWAYS},     {DT_BF16, WINOGRAD_OFF}};
 #ifdef __SANITIZE_ADDRESS__ /* slow */
+static const bool is_sanitized = true;
 static const int threads[] = {3};
+/* Without AMPCC_PAIRS_PAY the text of BF16 has all that those of V4 and AMX have (program.c), so
+ * one object of kernels serves all three. */
+#define PAIRS ""
 #else
+static const bool is_sanitized = false;
 static const int threads[] = {1, 2, 3, 5};
+#define PAIRS "-DAMPCC_PAIRS_PAY"
 #endif
 enum { V3, V4, V1, BF16, AMX };
 /* V1 has neither vectors of eight floats nor a product and sum in one rounding. AMX runs its
@@ -28,8 +34,8 @@ static const struct {
 } level[] = {[V3] = {"v3", "x86-64-v3", true},
              [V4] = {"v4", "x86-64-v4", true},
              [V1] = {"v1", "x86-64", false},
-             [BF16] = {"bf16", "x86-64-v4 -mavx512bf16 -DAMPCC_PAIRS_PAY", false},
-             [AMX] = {"amx", "x86-64-v4 -mavx512bf16 -DAMPCC_PAIRS_PAY -DAMP_AMX_IN_C", false}};
+             [BF16] = {"bf16", "x86-64-v4 -mavx512bf16 " PAIRS, false},
+             [AMX] = {"amx", "x86-64-v4 -mavx512bf16 -DAMP_AMX_IN_C " PAIRS, false}};
 enum {
   N_FORMS = sizeof form / sizeof *form,
   N_THREADS = sizeof threads / sizeof *threads,
@@ -52,6 +58,12 @@ static bool level_is_here(int l) {
   return l != V4 || wide;
 }
 
+static int widest_level(void) {
+  if (is_sanitized && level_is_here(BF16))
+    return BF16;
+  return level_is_here(V4) ? V4 : V3;
+}
+
 /* Only f32 runs at every level, as 16-bit floats are converted before and after the sums: f16 runs
  * at the widest level, bf16 at the first and where it is multiplied as such. AMX takes the place of
  * Winograd's method, and so do pairs of bf16 where that is off. */
@@ -61,22 +73,17 @@ static bool is_wanted(int l, int f) {
   if (form[f].dtype == DT_F32)
     return l != BF16 && l != AMX && level_is_here(l);
   if (form[f].dtype == DT_F16)
-    return l == (level_is_here(V4) ? V4 : V3);
+    return l == widest_level();
   if (form[f].winograd == WINOGRAD_OFF)
     return l == BF16 && level_is_here(l);
   return l == V3 || ((l == BF16 || l == AMX) && level_is_here(l));
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* which find no more at another level, and compile for long */
-static const bool has_one_level = true;
-#else
-static const bool has_one_level = false;
-#endif
-
-/* A short run takes every level and every form, but few pairs of them. */
+/* A short run takes every level and every form, but few pairs of them. Sanitizers take f32 at one
+ * level, as they find no more at another and compile for long. */
 static bool is_in_short(int l, int f) {
   if (form[f].dtype == DT_F32)
-    return has_one_level ? l == V3 : (form[f].winograd == WINOGRAD_OFF) == (l != V3);
+    return is_sanitized ? l == V3 : (form[f].winograd == WINOGRAD_OFF) == (l != V3);
   return form[f].dtype != DT_BF16 || l != V3 || !level_is_here(BF16);
 }
 

@@ -164,7 +164,7 @@ static void args_object(Build *b, ArgList *list, const Unit *unit) {
   /* Kernels are compiled without sanitizers even if ampcc is built with them. They work inside one
    * block of memory, where sanitizers see little, and with them a test that trains a whole program
    * takes minutes. The kernels are then the same as those of any other ampcc, and are found in its
-   * cache. tests/ops compiles kernels with sanitizers. */
+   * cache. The tests of tests/ops compile the kernels with sanitizers. */
   if (!unit->kernels)
     args_add(list, sanitizer_flags);
   args(list, unit->level, arena_printf(b->arena, "-march=%s", unit->march));

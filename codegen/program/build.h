@@ -9,8 +9,8 @@
 /* build.c: what generated C is compiled with, but for -march, -O and names. Ends in NULL. */
 extern const char *const build_flags[];
 /* build.c: in an ampcc that is built with sanitizers, what the tables of a program are compiled
- * with beside build_flags, because the runtime that it is linked with is sanitized. In any other it
- * is empty. Ends in NULL. */
+ * with beside build_flags, because the runtime that it is linked with is sanitized. The list of an
+ * ampcc without sanitizers is empty. The list ends in NULL. */
 extern const char *const sanitizer_flags[];
 
 /* build.c: the words of the command that compiles and links programs for a CPU, ended by NULL. `cc`

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many elements of each operand are differentiated: some MAX_PROBES, or FEW_PROBES in a row of
- * cases.def whose largest operand has more than LARGE elements, as only tests of generated code
- * need such rows. With the argument `short`, a quarter of either. */
+/* How many elements of each operand are differentiated: some MAX_PROBES, but FEW_PROBES in a row of
+ * cases.def whose largest operand has more than LARGE elements, because such rows are there for the
+ * tests of generated code. With the argument `short`, a quarter of these numbers. */
 enum { MAX_PROBES = 48, FEW_PROBES = 4, LARGE = 4096 };
 static int fewer = 1; /* elements are divided by it */
 static const double step = 2e-5, tolerance = 1e-6;

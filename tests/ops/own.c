@@ -17,8 +17,9 @@ static const struct {
 #ifdef __SANITIZE_ADDRESS__ /* slow */
 static const bool is_sanitized = true;
 static const int threads[] = {3};
-/* Without AMPCC_PAIRS_PAY the text of BF16 has all that those of V4 and AMX have (program.c), so
- * one object of kernels serves all three. */
+/* Kernels compiled without AMPCC_PAIRS_PAY have all tiles for f32 as well, and sanitized ones have
+ * AMX in C (program.c). So the object of BF16 is also that of AMX, and f16 runs on it in the place
+ * of V4 (widest_level). */
 #define PAIRS ""
 #else
 static const bool is_sanitized = false;
@@ -58,6 +59,7 @@ static bool level_is_here(int l) {
   return l != V4 || wide;
 }
 
+/* The level at which f16 runs. */
 static int widest_level(void) {
   if (is_sanitized && level_is_here(BF16))
     return BF16;
@@ -79,8 +81,9 @@ static bool is_wanted(int l, int f) {
   return l == V3 || ((l == BF16 || l == AMX) && level_is_here(l));
 }
 
-/* A short run takes every level and every form, but few pairs of them. Sanitizers take f32 at one
- * level, as they find no more at another and compile for long. */
+/* A short run takes every level and every form, but not every level with every form. With
+ * sanitizers f32 runs at the first level only: they find the same errors at the others, and the
+ * kernels of each level take long to compile. */
 static bool is_in_short(int l, int f) {
   if (form[f].dtype == DT_F32)
     return is_sanitized ? l == V3 : (form[f].winograd == WINOGRAD_OFF) == (l != V3);

@@ -65,9 +65,11 @@ void program_spread(Module *module) {
 /* As build.c compiles the two. */
 #define LOOPS "-O1"
 #ifdef __SANITIZE_ADDRESS__
-/* -O2 takes 2.5 times as long, and sanitizers find the same. They see what AMX reads and writes
- * only in C, which a program calls only if it was compiled so, too. Pairs of bf16 always pay: the
- * kernels read that from here instead of from the program. */
+/* -O2 takes 2.5 times as long, and sanitizers find the same. They cannot see what an instruction of
+ * AMX reads and writes, so the kernels have these written in C; a program takes them only if it is
+ * compiled with AMP_AMX_IN_C as well. Kernels multiply pairs of bf16 where the program's variable
+ * amp_pairs says that this is faster than f32. Here they read the constant program_pairs in its
+ * place, so that the kernels for pairs are tested on every CPU that has the instruction. */
 #define KERNELS "-O1 -DAMP_AMX_IN_C -Damp_pairs=program_pairs"
 #else
 #define KERNELS "-O2"
@@ -92,7 +94,8 @@ static const char *host_command(Arena *arena, const char *march, const char *res
 }
 
 /* Kernels that are the same in all programs (conv_calls.h), and most of the time to compile them:
- * each process makes them once for each command, and `once` has them compiled by one process. */
+ * each process asks for them once for each command, and of several processes that ask for the same
+ * object the script `once` lets one compile it. */
 typedef struct Kernels {
   char command[2000], object[1000];
   pid_t compiler;
@@ -200,7 +203,7 @@ static void link_program(Program *p) {
  * out. */
 const AmprtThreads *const program_threads = &amprt_threads;
 int (*const program_amx)(void) = amprt_amx;
-const int program_pairs = 1;
+const int program_pairs = 1; /* of sanitized kernels, see KERNELS */
 
 /* The program's main calls this in place of the runtime's function. It keeps the tables. */
 static const AmprtProgram *loaded;

@@ -326,7 +326,8 @@ AMP_FN void amp_conv_remainder(AmpConvPart *p, int64_t i) {
   amp_list_taps(p, 0, 0, 0);
 }
 
-/* How many groups are computed together, from g on and before `last`: 1 or 2. */
+/* How many groups of channels the same register tiles compute, 1 or 2: group g, or g and g + 1 if
+ * both come before `last`. */
 AMP_INLINE int64_t amp_conv_together(const AmpConv *a, const AmpCuts *cuts, int64_t g, int64_t last,
                                      int bad) {
   const int are_whole = g + 2 <= last && (g + 2) * AMP_OUTS <= a->k;

@@ -79,6 +79,10 @@ static TensorType port_type(const AmprtPort *port) {
   return type_of((DType)port->dtype, port->rank, port->dim);
 }
 
+size_t port_bytes(const AmprtPort *port) {
+  return (size_t)type_bytes(port_type(port));
+}
+
 void blocks_load(const AmprtProgram *program, const AmprtGraph *graph, const AmprtRun *run,
                  EvalEnv *env) {
   for (int i = 0; i < graph->n_inputs; i++) {

@@ -6,6 +6,7 @@
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -94,19 +95,30 @@ static bool is_in_short(int l, int f) {
  * has the same bits is not compared with the evaluator again. The first level runs with each number
  * of threads. Other levels run with every second one, because the code that shares work out to the
  * threads is the same at all levels. */
-static int check_program(RowSet *rows, Program *program, int l, EvalEnv *first[ROW_GRAPHS]) {
+static int check_program(RowSet *rows, Program *program, int l, Blocks start[ROW_GRAPHS],
+                         EvalEnv *first[ROW_GRAPHS]) {
   int failed = 0;
   for (int g = 0; g < ROW_GRAPHS; g++) {
-    EvalEnv *one = NULL;
+    const Graph *graph = rows->plain->graph[g];
+    if (!start[g].arena)
+      start[g] = program_start(program, g, rows_fill(rows->arena, graph));
+    Blocks end[N_THREADS] = {{0}};
+    EvalEnv *one = rows_fill(rows->arena, graph);
     const char *march = level[l].march;
     for (int t = 0; t < N_THREADS; t += first[g] ? 2 : 1) {
-      EvalEnv *got = rows_fill(rows->arena, rows->plain->graph[g]);
-      failed += program_run(program, g, threads[t], got) != 0;
-      if (one)
+      end[t] = program_run_on(program, g, threads[t], &start[g]);
+      if (t == 0) {
+        program_results(program, g, &end[0], one);
+      } else if (!program_same(program, g, &end[0], &end[t])) { /* but perhaps another NaN */
+        EvalEnv *got = rows_fill(rows->arena, graph);
+        program_results(program, g, &end[t], got);
         failed += rows_same(rows, one, got,
                             arena_printf(rows->arena, "for %s with %d threads", march, threads[t]));
-      one = one ? one : got;
+      }
     }
+    for (int t = 0; t < N_THREADS; t++)
+      if (end[t].arena)
+        failed += program_end(program, g, &end[t]);
     if (first[g] && level[l].same)
       failed += rows_same(rows, first[g], one, arena_printf(rows->arena, "for %s", march));
     else
@@ -136,14 +148,19 @@ int main(int argc, char **argv) {
   }
   for (int f = 0; f < N_FORMS; f++) {
     EvalEnv *first[ROW_GRAPHS] = {0};
+    Blocks start[ROW_GRAPHS] = {{0}};
     if (f)
       rows_expect(&rows[f], &rows[f - 1]);
     for (int l = 0; l < N_LEVELS; l++)
       if (program[f][l]) {
         program_finish(program[f][l]);
-        failed += check_program(&rows[f], program[f][l], l, first);
+        failed += check_program(&rows[f], program[f][l], l, start, first);
         n += rows_count(&rows[f]);
       }
+    for (int g = 0; g < ROW_GRAPHS; g++) {
+      free(start[g].arena);
+      free(start[g].state);
+    }
   }
   for (int f = 0; f < N_FORMS; f++)
     arena_free(rows[f].arena);

@@ -268,6 +268,83 @@ static bool finds_stray(const Graph *graph, unsigned char *arena) {
   return true;
 }
 
+static AmprtRun run_of(Program *p, const Blocks *blocks) {
+  return (AmprtRun){blocks->arena, blocks->state, p->code->threads, p->code->constant};
+}
+
+static Blocks new_blocks(Program *p, const AmprtGraph *graph) {
+  return (Blocks){block(graph->arena_bytes), block(p->code->state_bytes)};
+}
+
+static void run_begin(Program *p, const AmprtGraph *graph, int threads, AmprtRun *run) {
+  char error[256] = "";
+  CHECK(run->threads->open(threads, error, sizeof error) == 0, "threads: %s", error);
+  CHECK(!p->code->open || p->code->open(run, error, sizeof error) == 0, "open: %s", error);
+  for (int i = 0; i < graph->n_kernels; i++)
+    graph->kernel[i].run(run, graph->kernel[i].args);
+}
+
+static void run_end(Program *p, AmprtRun *run) {
+  if (p->code->close)
+    p->code->close();
+  run->threads->close();
+}
+
+Blocks program_start(Program *p, int g, EvalEnv *env) {
+  const AmprtGraph *graph = &p->code->graph[g];
+  Blocks start = new_blocks(p, graph);
+  AmprtRun run = run_of(p, &start);
+  blocks_load(p->code, graph, &run, env);
+  return start;
+}
+
+/* Runs the graph on the blocks themselves. */
+static void run_in(Program *p, int g, int threads, const Blocks *blocks) {
+  AmprtRun run = run_of(p, blocks);
+  run_begin(p, &p->code->graph[g], threads, &run);
+  run_end(p, &run);
+}
+
+Blocks program_run_on(Program *p, int g, int threads, const Blocks *start) {
+  const AmprtGraph *graph = &p->code->graph[g];
+  Blocks end = new_blocks(p, graph);
+  memcpy(end.arena, start->arena, graph->arena_bytes);
+  memcpy(end.state, start->state, p->code->state_bytes);
+  run_in(p, g, threads, &end);
+  return end;
+}
+
+bool program_same(Program *p, int g, const Blocks *a, const Blocks *b) {
+  const AmprtGraph *graph = &p->code->graph[g];
+  bool same = memcmp(a->state, b->state, p->code->state_bytes) == 0;
+  for (int i = 0; i < graph->n_outputs && same; i++) {
+    const AmprtPort *port = &graph->output[i];
+    same =
+        port->in_state || memcmp(a->arena + port->at, b->arena + port->at, port_bytes(port)) == 0;
+  }
+  return same;
+}
+
+void program_results(Program *p, int g, const Blocks *end, EvalEnv *env) {
+  AmprtRun run = run_of(p, end);
+  blocks_store(p->arena, p->code, &p->code->graph[g], &run, env);
+}
+
+int program_end(Program *p, int g, Blocks *end) {
+  bool stray = finds_stray(p->module->graph[g], end->arena);
+  free(end->arena);
+  free(end->state);
+  *end = (Blocks){NULL, NULL};
+  return stray;
+}
+
+int program_run(Program *p, int g, int threads, EvalEnv *env) {
+  Blocks blocks = program_start(p, g, env);
+  run_in(p, g, threads, &blocks);
+  program_results(p, g, &blocks, env);
+  return program_end(p, g, &blocks);
+}
+
 /* Writes the blocks to a file, or reads them. */
 static void move_blocks(const char *path, const Program *p, const AmprtGraph *graph,
                         const AmprtRun *run, bool write) {
@@ -284,48 +361,15 @@ static void move_blocks(const char *path, const Program *p, const AmprtGraph *gr
 int program_run_emulated(Program *p, int g, int threads, EvalEnv *env) {
   const AmprtGraph *graph = &p->code->graph[g];
   const char *file = arena_printf(p->arena, "%s.blocks", p->object);
-  AmprtRun run = {block(graph->arena_bytes), block(p->code->state_bytes), p->code->threads,
-                  p->code->constant};
-  blocks_load(p->code, graph, &run, env);
+  Blocks blocks = program_start(p, g, env);
+  AmprtRun run = run_of(p, &blocks);
   move_blocks(file, p, graph, &run, true);
   const char *command = arena_printf(p->arena, "%s %d %d '%s'", p->emulated, g, threads, file);
   CHECK(shell(command), "%s failed", command);
   move_blocks(file, p, graph, &run, false);
   remove(file);
-  blocks_store(p->arena, p->code, graph, &run, env);
-  bool stray = finds_stray(p->module->graph[g], run.arena);
-  free(run.arena);
-  free(run.state);
-  return stray;
-}
-
-static void run_begin(Program *p, const AmprtGraph *graph, int threads, EvalEnv *env,
-                      AmprtRun *run) {
-  char error[256] = "";
-  *run = (AmprtRun){block(graph->arena_bytes), block(p->code->state_bytes), p->code->threads,
-                    p->code->constant};
-  blocks_load(p->code, graph, run, env);
-  CHECK(run->threads->open(threads, error, sizeof error) == 0, "threads: %s", error);
-  CHECK(!p->code->open || p->code->open(run, error, sizeof error) == 0, "open: %s", error);
-  for (int i = 0; i < graph->n_kernels; i++)
-    graph->kernel[i].run(run, graph->kernel[i].args);
-}
-
-static void run_end(Program *p, AmprtRun *run) {
-  if (p->code->close)
-    p->code->close();
-  run->threads->close();
-  free(run->arena);
-  free(run->state);
-}
-
-int program_run(Program *p, int g, int threads, EvalEnv *env) {
-  AmprtRun run;
-  run_begin(p, &p->code->graph[g], threads, env, &run);
-  blocks_store(p->arena, p->code, &p->code->graph[g], &run, env);
-  bool stray = finds_stray(p->module->graph[g], run.arena);
-  run_end(p, &run);
-  return stray;
+  program_results(p, g, &blocks, env);
+  return program_end(p, g, &blocks);
 }
 
 static double seconds(void) {
@@ -354,8 +398,9 @@ static int count_changes(const AmprtKernel *kernel, const AmprtRun *run, const V
 int program_repeat(Program *p, int g, int threads, EvalEnv *env) {
   const AmprtGraph *graph = &p->code->graph[g];
   const Graph *ir = p->module->graph[g];
-  AmprtRun run;
-  run_begin(p, graph, threads, env, &run);
+  Blocks blocks = program_start(p, g, env);
+  AmprtRun run = run_of(p, &blocks);
+  run_begin(p, graph, threads, &run);
   int failed = 0;
   for (int i = 0; i < ir->n_nodes; i++) {
     const Node *node = ir->node[i];
@@ -369,5 +414,6 @@ int program_repeat(Program *p, int g, int threads, EvalEnv *env) {
     failed += changes != 0;
   }
   run_end(p, &run);
+  program_end(p, g, &blocks);
   return failed;
 }

@@ -23,6 +23,18 @@ void program_finish(Program *program);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph.
  * Returns not 0 if bytes were written that belong to no value (the first one is printed). */
 int program_run(Program *program, int graph, int threads, EvalEnv *env);
+/* The same in steps, for programs that begin with the same again and again: what a run begins with,
+ * from env; a run, which leaves `start` as it is and returns what it ends with; whether all results
+ * of two runs have the same bytes; the results, to env. program_end returns what program_run does.
+ * Programs of one module, for whatever machine, have the same blocks. */
+typedef struct Blocks {
+  unsigned char *arena, *state;
+} Blocks;
+Blocks program_start(Program *program, int graph, EvalEnv *env);
+Blocks program_run_on(Program *program, int graph, int threads, const Blocks *start);
+bool program_same(Program *program, int graph, const Blocks *a, const Blocks *b);
+void program_results(Program *program, int graph, const Blocks *end, EvalEnv *env);
+int program_end(Program *program, int graph, Blocks *end);
 /* Another machine: the command of its C compiler, what that takes behind -march=, and the command
  * that runs its programs here. */
 typedef struct Machine {

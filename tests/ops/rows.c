@@ -140,11 +140,16 @@ int rows_compare(RowSet *set, EvalEnv *got, int g) {
   }
   EvalEnv *want = set->want[g], *terms = set->terms[g];
   int failed = 0;
+  if (!set->bound[g]) {
+    set->bound[g] = arena_alloc(set->arena, (size_t)want->n * sizeof *set->bound[g]);
+    for (int i = 0; i < want->n; i++)
+      set->bound[g][i] = stated(set, graph, want->name[i], want);
+  }
   for (int i = 0; i < want->n; i++) {
     const EvalTensor *g_i = eval_env_get(got, want->name[i]);
     CHECK(g_i, "the program has no %s", want->name[i]);
     failed += compare(set, want->name[i], g_i, &want->tensor[i], eval_env_get(terms, want->name[i]),
-                      stated(set, graph, want->name[i], want));
+                      set->bound[g][i]);
   }
   return failed;
 }

@@ -19,6 +19,7 @@ typedef struct RowSet {
   Module *plain, *planned; /* as written; after the passes */
   /* What the evaluator gives, and the sums of the terms' magnitudes: NULL until compared with. */
   EvalEnv *want[ROW_GRAPHS], *terms[ROW_GRAPHS];
+  const double **bound[ROW_GRAPHS]; /* what the target states of each of them; NULL, too */
 } RowSet;
 
 RowSet rows_plan(DType dtype, const Target *target, bool (*takes)(const Case *row));

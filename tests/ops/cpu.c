@@ -5,6 +5,7 @@
 #include "tests/ops/rows.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const DType dtypes[] = {DT_F16, DT_F32, DT_BF16};
@@ -58,16 +59,30 @@ static int check_same(const Suite *suite, EvalEnv *a, EvalEnv *b, bool spare_lib
 }
 
 static int check_graph(Suite *suite, int g) {
-  Arena *arena = suite->rows.arena;
+  static const struct {
+    int threads;
+    bool spare_library;
+    const char *why;
+  } run[] = {{THREADS}, {1, true, "on one thread"}, {THREADS, false, "when run again"}};
+  enum { RUNS = sizeof run / sizeof *run };
   const Graph *graph = suite->rows.plain->graph[g];
-  EvalEnv *got = rows_fill(arena, graph), *one = rows_fill(arena, graph);
-  int failed = program_run(suite->program, g, THREADS, got) != 0;
-  failed += program_run(suite->program, g, 1, one) != 0;
-  failed += check_same(suite, got, one, true, "on one thread");
-  EvalEnv *again = rows_fill(arena, graph);
-  failed += program_run(suite->program, g, THREADS, again) != 0;
-  failed += check_same(suite, got, again, false, "when run again");
-  failed += program_repeat(suite->program, g, 2, rows_fill(arena, graph));
+  EvalEnv *got = rows_fill(suite->rows.arena, graph);
+  int failed = program_repeat(suite->program, g, 2, got);
+  Blocks start = program_start(suite->program, g, got), end[RUNS];
+  for (int r = 0; r < RUNS; r++) {
+    end[r] = program_run_on(suite->program, g, run[r].threads, &start);
+    if (r == 0) {
+      program_results(suite->program, g, &end[0], got);
+    } else if (!program_same(suite->program, g, &end[0], &end[r])) {
+      EvalEnv *other = rows_fill(suite->rows.arena, graph);
+      program_results(suite->program, g, &end[r], other);
+      failed += check_same(suite, got, other, run[r].spare_library, run[r].why);
+    }
+  }
+  for (int r = 0; r < RUNS; r++)
+    failed += program_end(suite->program, g, &end[r]);
+  free(start.arena);
+  free(start.state);
   return failed + rows_compare(&suite->rows, got, g);
 }
 

@@ -386,7 +386,7 @@ static int count_changes(const AmprtKernel *kernel, const AmprtRun *run, const V
   CHECK(first, "out of memory");
   memcpy(first, at, bytes);
   int changes = 0;
-  double end = seconds() + 0.03;
+  double end = seconds() + 0.01;
   for (int i = 0; i < 1000 && seconds() < end; i++) {
     kernel->run(run, kernel->args);
     changes += memcmp(first, at, bytes) != 0;

@@ -95,7 +95,7 @@ static int64_t tile_floats(const AmpConv *a) {
  * elements and the products of a group stay in the second-level cache, with the filter of a group
  * and what is prefetched. */
 static int64_t block_tiles(const AmpConv *a) {
-  enum { BLOCK_BYTES = 512 << 10 };
+  enum { BLOCK_BYTES = 384 << 10 };
   int64_t most = amp_ceil(a->c, AMP_BLOCK) + AMP_GROUP;
   return amp_least(most, BLOCK_BYTES / (tile_floats(a) * F32));
 }

@@ -10,7 +10,7 @@
 void tensor_encode(const EvalTensor *t, unsigned char *to);
 void tensor_decode(const unsigned char *from, EvalTensor *t);
 
-size_t port_bytes(const AmprtPort *port);
+size_t port_bytes(const AmprtPort *port); /* of its tensor */
 /* Copies the inputs and variables of a graph from env to the two blocks of a program; and from
  * these back to env what the graph has computed, outputs as "output:NAME" and variables under their
  * names. Variables that env does not have are not copied. */

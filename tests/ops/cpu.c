@@ -4,8 +4,6 @@
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const DType dtypes[] = {DT_F16, DT_F32, DT_BF16};
@@ -31,59 +29,37 @@ static Suite build(DType dtype, const char *resource, const char *folder) {
   return suite;
 }
 
-static bool same_bits(double a, double b) {
-  return a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b);
-}
-
-/* Two runs give the same bits. With another number of threads generated code gives the same bits
- * too, but the library may give others. */
-static int check_same(const Suite *suite, EvalEnv *a, EvalEnv *b, bool spare_library,
-                      const char *why) {
-  int failed = 0;
-  for (int i = 0; i < a->n; i++) {
-    int operand;
-    const char *name = a->name[i];
-    const Case *row = row_of(name, &operand);
-    GenClass gen = op_info[row->op].gen;
-    const EvalTensor *x = &a->tensor[i], *y = eval_env_get(b, name);
-    int64_t at = 0, n = type_count(x->type);
-    while (at < n && same_bits(x->v[at], y->v[at]))
-      at++;
-    if (at == n || (spare_library && (gen == GEN_CONV || gen == GEN_MATMUL)))
-      continue;
-    printf("FAIL %s: %s[%lld] is %.9g, but %.9g %s\n", row_name(&suite->rows, name), name,
-           (long long)at, x->v[at], y->v[at], why);
-    failed++;
-  }
-  return failed;
+/* With another number of threads the library may give other bits, unlike generated code. */
+static bool is_of_library(const Case *row) {
+  GenClass gen = op_info[row->op].gen;
+  return gen == GEN_CONV || gen == GEN_MATMUL;
 }
 
 static int check_graph(Suite *suite, int g) {
   static const struct {
     int threads;
-    bool spare_library;
+    bool (*spares)(const Case *row);
     const char *why;
-  } run[] = {{THREADS}, {1, true, "on one thread"}, {THREADS, false, "when run again"}};
-  enum { RUNS = sizeof run / sizeof *run };
-  const Graph *graph = suite->rows.plain->graph[g];
-  EvalEnv *got = rows_fill(suite->rows.arena, graph);
-  int failed = program_repeat(suite->program, g, 2, got);
-  Blocks start = program_start(suite->program, g, got), end[RUNS];
-  for (int r = 0; r < RUNS; r++) {
-    end[r] = program_run_on(suite->program, g, run[r].threads, &start);
-    if (r == 0) {
-      program_results(suite->program, g, &end[0], got);
-    } else if (!program_same(suite->program, g, &end[0], &end[r])) {
-      EvalEnv *other = rows_fill(suite->rows.arena, graph);
-      program_results(suite->program, g, &end[r], other);
-      failed += check_same(suite, got, other, run[r].spare_library, run[r].why);
+  } again[] = {{1, is_of_library, "on one thread"}, {THREADS, NULL, "when run again"}};
+  RowSet *rows = &suite->rows;
+  Program *program = suite->program;
+  EvalEnv *got = rows_fill(rows, g);
+  int failed = program_repeat(program, g, 2, got);
+  Blocks start = program_start(program, g, got);
+  Blocks end = program_run_on(program, g, THREADS, &start);
+  program_results(program, g, &end, got);
+  for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
+    Blocks other = program_run_on(program, g, again[i].threads, &start);
+    if (!program_same(program, g, &end, &other)) { /* but perhaps only another NaN */
+      EvalEnv *results = rows_fill(rows, g);
+      program_results(program, g, &other, results);
+      failed += rows_same(rows, got, results, again[i].spares, again[i].why);
     }
+    failed += program_end(program, g, &other);
   }
-  for (int r = 0; r < RUNS; r++)
-    failed += program_end(suite->program, g, &end[r]);
-  free(start.arena);
-  free(start.state);
-  return failed + rows_compare(&suite->rows, got, g);
+  failed += program_end(program, g, &end);
+  blocks_free(&start);
+  return failed + rows_compare(rows, got, g);
 }
 
 int main(int argc, char **argv) {

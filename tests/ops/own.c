@@ -6,7 +6,6 @@
 #include "tests/ops/program.h"
 #include "tests/ops/rows.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -99,28 +98,26 @@ static int check_program(RowSet *rows, Program *program, int l, Blocks start[ROW
                          EvalEnv *first[ROW_GRAPHS]) {
   int failed = 0;
   for (int g = 0; g < ROW_GRAPHS; g++) {
-    const Graph *graph = rows->plain->graph[g];
     if (!start[g].arena)
-      start[g] = program_start(program, g, rows_fill(rows->arena, graph));
-    Blocks end[N_THREADS] = {{0}};
-    EvalEnv *one = rows_fill(rows->arena, graph);
+      start[g] = program_start(program, g, rows_fill(rows, g));
+    const int step = first[g] ? 2 : 1;
     const char *march = level[l].march;
-    for (int t = 0; t < N_THREADS; t += first[g] ? 2 : 1) {
-      end[t] = program_run_on(program, g, threads[t], &start[g]);
-      if (t == 0) {
-        program_results(program, g, &end[0], one);
-      } else if (!program_same(program, g, &end[0], &end[t])) { /* but perhaps another NaN */
-        EvalEnv *got = rows_fill(rows->arena, graph);
-        program_results(program, g, &end[t], got);
-        failed += rows_same(rows, one, got,
+    EvalEnv *one = rows_fill(rows, g);
+    Blocks end = program_run_on(program, g, threads[0], &start[g]);
+    program_results(program, g, &end, one);
+    for (int t = step; t < N_THREADS; t += step) {
+      Blocks other = program_run_on(program, g, threads[t], &start[g]);
+      if (!program_same(program, g, &end, &other)) { /* but perhaps only another NaN */
+        EvalEnv *got = rows_fill(rows, g);
+        program_results(program, g, &other, got);
+        failed += rows_same(rows, one, got, NULL,
                             arena_printf(rows->arena, "for %s with %d threads", march, threads[t]));
       }
+      failed += program_end(program, g, &other);
     }
-    for (int t = 0; t < N_THREADS; t++)
-      if (end[t].arena)
-        failed += program_end(program, g, &end[t]);
+    failed += program_end(program, g, &end);
     if (first[g] && level[l].same)
-      failed += rows_same(rows, first[g], one, arena_printf(rows->arena, "for %s", march));
+      failed += rows_same(rows, first[g], one, NULL, arena_printf(rows->arena, "for %s", march));
     else
       failed += rows_compare(rows, one, g);
     first[g] = first[g] ? first[g] : one;
@@ -157,10 +154,8 @@ int main(int argc, char **argv) {
         failed += check_program(&rows[f], program[f][l], l, start, first);
         n += rows_count(&rows[f]);
       }
-    for (int g = 0; g < ROW_GRAPHS; g++) {
-      free(start[g].arena);
-      free(start[g].state);
-    }
+    for (int g = 0; g < ROW_GRAPHS; g++)
+      blocks_free(&start[g]);
   }
   for (int f = 0; f < N_FORMS; f++)
     arena_free(rows[f].arena);

@@ -232,12 +232,16 @@ void program_finish(Program *p) {
 
 /* ---- run ---- */
 
-static unsigned char *block(uint64_t bytes) {
+/* A copy of `like`, or if that is NULL, a block full of the pattern. */
+static unsigned char *block(uint64_t bytes, const unsigned char *like) {
   uint64_t size =
       (bytes + GUARD) / GUARD * GUARD; /* aligned_alloc wants a multiple of the alignment */
   unsigned char *p = aligned_alloc(GUARD, size);
   CHECK(p, "out of memory");
-  memset(p, PATTERN, size);
+  if (like)
+    memcpy(p, like, size);
+  else
+    memset(p, PATTERN, size);
   return p;
 }
 
@@ -272,8 +276,10 @@ static AmprtRun run_of(Program *p, const Blocks *blocks) {
   return (AmprtRun){blocks->arena, blocks->state, p->code->threads, p->code->constant};
 }
 
-static Blocks new_blocks(Program *p, const AmprtGraph *graph) {
-  return (Blocks){block(graph->arena_bytes), block(p->code->state_bytes)};
+void blocks_free(Blocks *blocks) {
+  free(blocks->arena);
+  free(blocks->state);
+  *blocks = (Blocks){NULL, NULL};
 }
 
 static void run_begin(Program *p, const AmprtGraph *graph, int threads, AmprtRun *run) {
@@ -292,7 +298,7 @@ static void run_end(Program *p, AmprtRun *run) {
 
 Blocks program_start(Program *p, int g, EvalEnv *env) {
   const AmprtGraph *graph = &p->code->graph[g];
-  Blocks start = new_blocks(p, graph);
+  Blocks start = {block(graph->arena_bytes, NULL), block(p->code->state_bytes, NULL)};
   AmprtRun run = run_of(p, &start);
   blocks_load(p->code, graph, &run, env);
   return start;
@@ -306,10 +312,8 @@ static void run_in(Program *p, int g, int threads, const Blocks *blocks) {
 }
 
 Blocks program_run_on(Program *p, int g, int threads, const Blocks *start) {
-  const AmprtGraph *graph = &p->code->graph[g];
-  Blocks end = new_blocks(p, graph);
-  memcpy(end.arena, start->arena, graph->arena_bytes);
-  memcpy(end.state, start->state, p->code->state_bytes);
+  Blocks end = {block(p->code->graph[g].arena_bytes, start->arena),
+                block(p->code->state_bytes, start->state)};
   run_in(p, g, threads, &end);
   return end;
 }
@@ -332,9 +336,7 @@ void program_results(Program *p, int g, const Blocks *end, EvalEnv *env) {
 
 int program_end(Program *p, int g, Blocks *end) {
   bool stray = finds_stray(p->module->graph[g], end->arena);
-  free(end->arena);
-  free(end->state);
-  *end = (Blocks){NULL, NULL};
+  blocks_free(end);
   return stray;
 }
 
@@ -414,6 +416,6 @@ int program_repeat(Program *p, int g, int threads, EvalEnv *env) {
     failed += changes != 0;
   }
   run_end(p, &run);
-  program_end(p, g, &blocks);
+  blocks_free(&blocks);
   return failed;
 }

@@ -23,18 +23,23 @@ void program_finish(Program *program);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph.
  * Returns not 0 if bytes were written that belong to no value (the first one is printed). */
 int program_run(Program *program, int graph, int threads, EvalEnv *env);
-/* The same in steps, for programs that begin with the same again and again: what a run begins with,
- * from env; a run, which leaves `start` as it is and returns what it ends with; whether all results
- * of two runs have the same bytes; the results, to env. program_end returns what program_run does.
- * Programs of one module, for whatever machine, have the same blocks. */
+/* program_run in steps, for many runs that begin alike. Blocks are the memory that a run works on.
+ * Programs made from one module, for whatever machine, place the same values in it. */
 typedef struct Blocks {
   unsigned char *arena, *state;
 } Blocks;
+/* Memory that holds the inputs and variables of env. */
 Blocks program_start(Program *program, int graph, EvalEnv *env);
+/* Runs the graph on a copy of `start`, and returns the copy. */
 Blocks program_run_on(Program *program, int graph, int threads, const Blocks *start);
+/* Do all outputs and variables have the same bytes after two runs? */
 bool program_same(Program *program, int graph, const Blocks *a, const Blocks *b);
+/* Writes outputs and variables to env. */
 void program_results(Program *program, int graph, const Blocks *end, EvalEnv *env);
+/* Frees the memory. Returns not 0 if a run has written bytes of it that belong to no value (the
+ * first one is printed). */
 int program_end(Program *program, int graph, Blocks *end);
+void blocks_free(Blocks *blocks);
 /* Another machine: the command of its C compiler, what that takes behind -march=, and the command
  * that runs its programs here. */
 typedef struct Machine {

@@ -19,7 +19,8 @@ typedef struct RowSet {
   Module *plain, *planned; /* as written; after the passes */
   /* What the evaluator gives, and the sums of the terms' magnitudes: NULL until compared with. */
   EvalEnv *want[ROW_GRAPHS], *terms[ROW_GRAPHS];
-  const double **bound[ROW_GRAPHS]; /* what the target states of each of them; NULL, too */
+  /* Of each value of `want`, what the target states about its error; NULL until then, too. */
+  const double **bound[ROW_GRAPHS];
 } RowSet;
 
 RowSet rows_plan(DType dtype, const Target *target, bool (*takes)(const Case *row));
@@ -27,17 +28,17 @@ int rows_count(const RowSet *set);
 /* What belongs to a value "c12.3", or "output:c12.y": its row, and the operand it is, or -1. */
 const Case *row_of(const char *name, int *operand);
 const char *row_name(const RowSet *set, const char *value); /* "conv2d (row 41) f16" */
-/* Inputs and variables of a graph. */
-EvalEnv *rows_fill(Arena *arena, const Graph *graph);
+/* Inputs and variables of graph g. */
+EvalEnv *rows_fill(const RowSet *set, int g);
 /* Outputs and new state of graph g against the evaluator's, within the target's bounds or, where it
- * states none, the rows'. Prints each
- * failure and returns how many there were. */
+ * states none, the rows'. Prints each failure and returns how many there were. */
 int rows_compare(RowSet *set, EvalEnv *got, int g);
 /* If both sets have the same rows at the same dtype, `set` takes over what was evaluated for
  * `like`, whose arena must then live as long as that of `set`. */
 void rows_expect(RowSet *set, const RowSet *like);
-/* Two results of one graph, which must have the same bits; `again` says how the second was made.
- * Prints and counts as rows_compare does. */
-int rows_same(const RowSet *set, const EvalEnv *first, EvalEnv *second, const char *again);
+/* Two results of one graph, which must have the same bits, but for rows that `spares` names (NULL:
+ * none); `again` says how the second was made. Prints and counts as rows_compare does. */
+int rows_same(const RowSet *set, const EvalEnv *first, EvalEnv *second,
+              bool (*spares)(const Case *row), const char *again);
 
 #endif

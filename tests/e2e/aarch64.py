@@ -17,6 +17,9 @@ import tempfile
 
 from shell import check, content, run
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from ports import free_port
+
 AMPCC, ZOO, MAKE_FOLDER = map(os.path.abspath, sys.argv[1:4])
 TARGET = "--target=cpu:aarch64"
 QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
@@ -80,7 +83,7 @@ def train():
 
 def together():
     """Two processes that meet by torchrun's variables; one on each kind of CPU sum to the same as both on x86-64."""
-    world = dict(os.environ, WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT=str(20000 + os.getpid() % 10000))
+    world = dict(os.environ, WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", MASTER_ADDR="localhost", MASTER_PORT=str(free_port()))
     last, good = [], True
     for folder, there in ("mixed", [*QEMU, "./fp32"]), ("alone", ["./fp32_x86"]):
         ranks = [begin(*program, folder=folder, steps=2, env=dict(world, RANK=str(rank), LOCAL_RANK=str(rank)))

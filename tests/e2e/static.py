@@ -15,6 +15,9 @@ import tempfile
 
 from shell import check, content, run
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from ports import free_port
+
 AMPCC, ZOO, MAKE_FOLDER = map(os.path.abspath, sys.argv[1:4])
 FASHION = "/usr/share/datasets/fashion-mnist"
 TRAIN = ["--max-train-steps=6", "--learning-rate=1e-4", "--threads=2"]
@@ -99,7 +102,7 @@ def trains():
 def lacks():
     """Several processes: what static programs cannot do, they say; by torchrun's variables they meet and train."""
     flags = ["--use-synthetic-data", *TRAIN]
-    torchrun = dict(WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", MASTER_PORT=str(20000 + os.getpid() % 10000))
+    torchrun = dict(WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", MASTER_PORT=str(free_port()))
     good = True
     for what, status, env, more, said in [
         ("mpirun's processes", 3, dict(OMPI_COMM_WORLD_SIZE="2", OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_LOCAL_RANK="0",

@@ -1,7 +1,10 @@
 """What must hold on a GPU: numbers, accuracy, resuming, repeatability, no invalid access."""
-import json, os, shutil, subprocess, time
+import json, os, pathlib, shutil, subprocess, sys, time
 
 import machine, tensors
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from ports import free_port
 
 DEVICE = "--device=cuda"
 
@@ -229,14 +232,11 @@ def ranks(place, end, found):
 def several(place, end, gpus):
     """As many ranks as GPUs: two runs in an order that depends on their number alone have equal bytes, and what a step then takes
     beside one GPU alone."""
-    import socket
     saved, times = [], []
     for n in (1, gpus, gpus):
         folder = place.work / f"several-{len(times)}"
         shutil.rmtree(folder, ignore_errors=True)
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
-        processes = []
+        port, processes = free_port(), []
         for r in range(n):
             where = {"WORLD_SIZE": n, "RANK": r, "LOCAL_RANK": r, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} if n > 1 else {}
             processes.append(machine.start([place.program("resnet50_fp16"), DEVICE, "--use-synthetic-data", "--max-train-steps=60", "--log-every=10",

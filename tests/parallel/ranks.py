@@ -3,12 +3,14 @@ import fcntl
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from ports import free_port
 
 LAUNCHERS = "OMPI_", "PMI", "SLURM", "MASTER_", "TORCHELASTIC", "WORLD_SIZE", "RANK", "LOCAL_RANK", "MV2_"
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
@@ -129,12 +131,6 @@ def run(command, status=0, says="", **env):
     if (got == 0 if status is None else got != status) or says not in text:
         sys.exit(f"{command}: status {got}, wanted {status} and `{says}`:\n{text}")
     return text
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def start_torchrun(n, command, ranks=None, port=None, host="127.0.0.1", **env):

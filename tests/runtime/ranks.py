@@ -5,22 +5,18 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from ports import free_port
+
 TOY = os.path.abspath(sys.argv[1])
 LAUNCHERS = ("OMPI_", "PMI", "SLURM_", "WORLD_", "MASTER_", "RANK")
 ALONE = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Run:

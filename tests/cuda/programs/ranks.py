@@ -8,13 +8,15 @@ import json
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 from program import Program, Tools, write_cifar
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from ports import free_port
 
 BATCH = 2
 FLAGS = ["--dataset=cifar10", "--data-dir=cifar", "--learning-rate=1e-2", "--log-every=1", "--skip-eval", "-q"]
@@ -29,9 +31,7 @@ def expect(good, name, *more):
 
 def start(program, size, *flags, device="cuda", odd=None, **environment):
     """Starts the ranks; `odd` is a rank with an environment of its own, as (rank, variables)."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    where = {"WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "FAKE_CUDA_DEVICES": size, **environment}
+    where = {"WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "FAKE_CUDA_DEVICES": size, **environment}
     return [program.start(device, *FLAGS, *flags, **{k: str(v) for k, v in {**where, "RANK": r, "LOCAL_RANK": r}.items()},
                           **(odd[1] if odd and odd[0] == r else {})) for r in range(size)]
 

@@ -43,7 +43,7 @@ static int check_graph(Suite *suite, int g) {
   } again[] = {{1, is_of_library, "on one thread"}, {THREADS, NULL, "when run again"}};
   RowSet *rows = &suite->rows;
   Program *program = suite->program;
-  EvalEnv *got = rows_fill(rows, g);
+  EvalEnv *got = rows_fill(rows->arena, rows, g);
   int failed = program_repeat(program, g, 2, got);
   Blocks start = program_start(program, g, got);
   Blocks end = program_run_on(program, g, THREADS, &start);
@@ -51,7 +51,7 @@ static int check_graph(Suite *suite, int g) {
   for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
     Blocks other = program_run_on(program, g, again[i].threads, &start);
     if (!program_same(program, g, &end, &other)) { /* but perhaps only another NaN */
-      EvalEnv *results = rows_fill(rows, g);
+      EvalEnv *results = rows_fill(rows->arena, rows, g);
       program_results(program, g, &other, results);
       failed += rows_same(rows, got, results, again[i].spares, again[i].why);
     }

@@ -232,17 +232,54 @@ void program_finish(Program *p) {
 
 /* ---- run ---- */
 
+/* Memory of blocks that were freed, as the next ones have the same sizes: up to hundreds of MB,
+ * whose pages the kernel would have to clear again. The oldest goes first. */
+static struct Spare {
+  void *memory;
+  uint64_t bytes;
+} spare[8];
+enum { N_SPARES = sizeof spare / sizeof *spare };
+
+static void *memory_take(uint64_t bytes) {
+  for (int i = 0; i < N_SPARES; i++)
+    if (spare[i].memory && spare[i].bytes == bytes) {
+      void *memory = spare[i].memory;
+      spare[i].memory = NULL;
+      return memory;
+    }
+  void *memory = aligned_alloc(GUARD, bytes);
+  CHECK(memory, "out of memory");
+  return memory;
+}
+
+static void memory_leave(void *memory, uint64_t bytes) {
+  static int oldest;
+  free(spare[oldest].memory);
+  spare[oldest] = (struct Spare){memory, bytes};
+  oldest = (oldest + 1) % N_SPARES;
+}
+
+/* Aligned memory has sizes that are a multiple of the alignment. */
+static uint64_t block_bytes(uint64_t bytes) {
+  return (bytes + GUARD) / GUARD * GUARD;
+}
+
 /* A copy of `like`, or if that is NULL, a block full of the pattern. */
 static unsigned char *block(uint64_t bytes, const unsigned char *like) {
-  uint64_t size =
-      (bytes + GUARD) / GUARD * GUARD; /* aligned_alloc wants a multiple of the alignment */
-  unsigned char *p = aligned_alloc(GUARD, size);
-  CHECK(p, "out of memory");
+  const uint64_t size = block_bytes(bytes);
+  unsigned char *p = memory_take(size);
   if (like)
     memcpy(p, like, size);
   else
     memset(p, PATTERN, size);
   return p;
+}
+
+static Blocks blocks_new(const Program *p, int g, const Blocks *like) {
+  const uint64_t arena = p->code->graph[g].arena_bytes, state = p->code->state_bytes;
+  return (Blocks){.arena = block(arena, like ? like->arena : NULL),
+                  .state = block(state, like ? like->state : NULL),
+                  .bytes = {block_bytes(arena), block_bytes(state)}};
 }
 
 static void clear(unsigned char *arena, int64_t at, int64_t bytes) {
@@ -277,9 +314,11 @@ static AmprtRun run_of(Program *p, const Blocks *blocks) {
 }
 
 void blocks_free(Blocks *blocks) {
-  free(blocks->arena);
-  free(blocks->state);
-  *blocks = (Blocks){NULL, NULL};
+  if (blocks->arena) {
+    memory_leave(blocks->arena, blocks->bytes[0]);
+    memory_leave(blocks->state, blocks->bytes[1]);
+  }
+  *blocks = (Blocks){0};
 }
 
 static void run_begin(Program *p, const AmprtGraph *graph, int threads, AmprtRun *run) {
@@ -297,10 +336,9 @@ static void run_end(Program *p, AmprtRun *run) {
 }
 
 Blocks program_start(Program *p, int g, EvalEnv *env) {
-  const AmprtGraph *graph = &p->code->graph[g];
-  Blocks start = {block(graph->arena_bytes, NULL), block(p->code->state_bytes, NULL)};
+  Blocks start = blocks_new(p, g, NULL);
   AmprtRun run = run_of(p, &start);
-  blocks_load(p->code, graph, &run, env);
+  blocks_load(p->code, &p->code->graph[g], &run, env);
   return start;
 }
 
@@ -312,8 +350,7 @@ static void run_in(Program *p, int g, int threads, const Blocks *blocks) {
 }
 
 Blocks program_run_on(Program *p, int g, int threads, const Blocks *start) {
-  Blocks end = {block(p->code->graph[g].arena_bytes, start->arena),
-                block(p->code->state_bytes, start->state)};
+  Blocks end = blocks_new(p, g, start);
   run_in(p, g, threads, &end);
   return end;
 }

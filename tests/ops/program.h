@@ -27,6 +27,7 @@ int program_run(Program *program, int graph, int threads, EvalEnv *env);
  * Programs made from one module, for whatever machine, place the same values in it. */
 typedef struct Blocks {
   unsigned char *arena, *state;
+  uint64_t bytes[2]; /* of both */
 } Blocks;
 /* Memory that holds the inputs and variables of env. */
 Blocks program_start(Program *program, int graph, EvalEnv *env);

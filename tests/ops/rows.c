@@ -50,9 +50,9 @@ const Case *row_of(const char *name, int *operand) {
   return &ops_case[atoi(name + 1)];
 }
 
-EvalEnv *rows_fill(const RowSet *set, int g) {
+EvalEnv *rows_fill(Arena *arena, const RowSet *set, int g) {
   const Graph *graph = set->plain->graph[g];
-  EvalEnv *env = eval_env_new(set->arena);
+  EvalEnv *env = eval_env_new(arena);
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
     if (node->op != OP_INPUT && node->op != OP_VARIABLE)
@@ -77,7 +77,7 @@ static bool is_sum(OpKind op) {
 }
 
 static EvalEnv *rows_evaluate(const RowSet *set, int g, EvalRounding rounding, bool is_absolute) {
-  EvalEnv *env = rows_fill(set, g);
+  EvalEnv *env = rows_fill(set->arena, set, g);
   for (int i = 0; is_absolute && i < env->n; i++)
     for (int64_t j = 0, n = type_count(env->tensor[i].type); j < n; j++)
       env->tensor[i].v[j] = fabs(env->tensor[i].v[j]);

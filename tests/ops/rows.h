@@ -28,8 +28,8 @@ int rows_count(const RowSet *set);
 /* What belongs to a value "c12.3", or "output:c12.y": its row, and the operand it is, or -1. */
 const Case *row_of(const char *name, int *operand);
 const char *row_name(const RowSet *set, const char *value); /* "conv2d (row 41) f16" */
-/* Inputs and variables of graph g. */
-EvalEnv *rows_fill(const RowSet *set, int g);
+/* Inputs and variables of graph g, in memory of the arena. */
+EvalEnv *rows_fill(Arena *arena, const RowSet *set, int g);
 /* Outputs and new state of graph g against the evaluator's, within the target's bounds or, where it
  * states none, the rows'. Prints each failure and returns how many there were. */
 int rows_compare(RowSet *set, EvalEnv *got, int g);

@@ -14,6 +14,7 @@
 /* A segment says when a byte was written. The first four are the values of ShimMark. Then follows
  * one for each stretch of a block between two barriers, in rising order. */
 enum { FIRST_SEGMENT = SHIM_CONSTANT + 1 };
+_Static_assert(SHIM_FORBIDDEN == 0, "new cells are forbidden (check_add)");
 /* Values of a cell that are not the number of one thread. */
 enum { MANY = 0x8000, MANY_OF_WARP = 0x4000, ATOMIC = 0x2000 };
 
@@ -66,9 +67,21 @@ static void add(Region what) {
   region[n_regions++] = what;
 }
 
+static void tell_asan(void *at, size_t bytes, ShimMark mark) {
+#ifdef __SANITIZE_ADDRESS__
+  if (mark == SHIM_FORBIDDEN)
+    __asan_poison_memory_region(at, bytes);
+  else
+    __asan_unpoison_memory_region(at, bytes);
+#else
+  (void)at, (void)bytes, (void)mark;
+#endif
+}
+
+/* Forbidden memory has cells of 0, as they come from mmap. */
 void check_add(const char *name, void *at, size_t bytes) {
   add((Region){.name = name, .at = at, .bytes = bytes});
-  check_mark(at, bytes, SHIM_FORBIDDEN);
+  tell_asan(at, bytes, SHIM_FORBIDDEN);
 }
 
 void check_share(void *at, size_t bytes) {
@@ -79,9 +92,7 @@ void check_drop(void *at) {
   Region *r = region_of(at);
   if (!r)
     return;
-#ifdef __SANITIZE_ADDRESS__
-  __asan_unpoison_memory_region(r->at, r->bytes);
-#endif
+  tell_asan(r->at, r->bytes, SHIM_DEFINED);
   munmap(r->cell, r->bytes * sizeof(Cell));
   *r = region[--n_regions];
   region[n_regions] = (Region){0};
@@ -91,15 +102,12 @@ void check_mark(void *at, size_t bytes, ShimMark mark) {
   Region *r = region_of(at);
   if (!r || bytes == 0)
     return;
-  size_t first = (size_t)((unsigned char *)at - r->at);
-  for (size_t i = first; i < first + bytes && i < r->bytes; i++)
-    r->cell[i] = (Cell){.write.segment = mark};
-#ifdef __SANITIZE_ADDRESS__
-  if (mark == SHIM_FORBIDDEN)
-    __asan_poison_memory_region(at, bytes);
-  else
-    __asan_unpoison_memory_region(at, bytes);
-#endif
+  const size_t first = (size_t)((unsigned char *)at - r->at), most = r->bytes - first;
+  const Cell to = {.write.segment = mark};
+  Cell *cell = r->cell + first;
+  for (size_t i = 0, n = bytes < most ? bytes : most; i < n; i++)
+    cell[i] = to;
+  tell_asan(at, bytes, mark);
   if (mark == SHIM_UNDEFINED)
     memset(at, 0xff, bytes);
 }

@@ -59,7 +59,7 @@ static bool level_is_here(int l) {
   return l != V4 || wide;
 }
 
-/* The level at which f16 runs. */
+/* The level at which f16 runs, and f32 with sanitizers. */
 static int widest_level(void) {
   if (is_sanitized && level_is_here(BF16))
     return BF16;
@@ -70,6 +70,8 @@ static int widest_level(void) {
  * at the widest level, bf16 at the first and where it is multiplied as such. AMX takes the place of
  * Winograd's method, and so do pairs of bf16 where that is off. */
 static bool is_wanted(int l, int f) {
+  if (form[f].dtype == DT_F32 && is_sanitized)
+    return l == widest_level();
   if (form[f].winograd == WINOGRAD_BY_CHANNELS && form[f].dtype == DT_F32)
     return (l == V3 || l == V4) && level_is_here(l);
   if (form[f].dtype == DT_F32)
@@ -82,11 +84,11 @@ static bool is_wanted(int l, int f) {
 }
 
 /* A short run takes every form, but not every level with every form, and V1 not at all: only
- * --cpu=native on an old CPU compiles for it. With sanitizers f32 runs at the first level only: they
- * find the same errors at the others, and the kernels of each level take long to compile. */
+ * --cpu=native on an old CPU compiles for it. With sanitizers f32 runs at the widest level only, as
+ * the kernels of each level take long to compile. */
 static bool is_in_short(int l, int f) {
   if (form[f].dtype == DT_F32)
-    return l == (!is_sanitized && form[f].winograd == WINOGRAD_OFF ? widest_level() : V3);
+    return l == (is_sanitized || form[f].winograd == WINOGRAD_OFF ? widest_level() : V3);
   return form[f].dtype != DT_BF16 || l != V3 || !level_is_here(BF16);
 }
 

@@ -243,7 +243,7 @@ static void open_group(const Launches *l, const Places *places, unsigned char *a
                  meets(writes, reads->extent[i]) ? SHIM_DEFINED : SHIM_CONSTANT);
 }
 
-/* Forbids it again. Only this: to mark the whole arena for each group took most of the test. */
+/* Forbids it again. Marking the whole arena for each group took most of the test's time. */
 static void close_group(const Launches *l, const Places *places, unsigned char *arena) {
   mark_all(l, arena, &places->scratch, SHIM_FORBIDDEN);
   mark_all(l, arena, &places->writes, SHIM_FORBIDDEN);

@@ -59,7 +59,7 @@ static bool level_is_here(int l) {
   return l != V4 || wide;
 }
 
-/* The level at which f16 runs, and f32 with sanitizers. */
+/* The level at which f16 runs, and f32 in a short run with sanitizers. */
 static int widest_level(void) {
   if (is_sanitized && level_is_here(BF16))
     return BF16;
@@ -70,62 +70,66 @@ static int widest_level(void) {
  * at the widest level, bf16 at the first and where it is multiplied as such. AMX takes the place of
  * Winograd's method, and so do pairs of bf16 where that is off. */
 static bool is_wanted(int l, int f) {
-  if (form[f].dtype == DT_F32 && is_sanitized)
-    return l == widest_level();
-  if (form[f].winograd == WINOGRAD_BY_CHANNELS && form[f].dtype == DT_F32)
-    return (l == V3 || l == V4) && level_is_here(l);
-  if (form[f].dtype == DT_F32)
-    return l != BF16 && l != AMX && level_is_here(l);
+  const bool is_widest = l == widest_level();
+  if (!level_is_here(l))
+    return false;
   if (form[f].dtype == DT_F16)
-    return l == widest_level();
-  if (form[f].winograd == WINOGRAD_OFF)
-    return l == BF16 && level_is_here(l);
-  return l == V3 || ((l == BF16 || l == AMX) && level_is_here(l));
+    return is_widest;
+  if (form[f].dtype == DT_BF16)
+    return l == BF16 || (form[f].winograd != WINOGRAD_OFF && (l == V3 || l == AMX));
+  if (form[f].winograd == WINOGRAD_BY_CHANNELS)
+    return is_widest || l == V3 || l == V4;
+  return is_widest || (l != BF16 && l != AMX);
 }
 
-/* A short run takes every form, but not every level with every form, and V1 not at all: only
- * --cpu=native on an old CPU compiles for it. With sanitizers f32 runs at the widest level only, as
- * the kernels of each level take long to compile. */
+/* A short run takes every level and every form, but not every level with every form. With
+ * sanitizers f32 runs at the widest level only: they find the same errors at the others, and the
+ * kernels of each level take long to compile. */
 static bool is_in_short(int l, int f) {
   if (form[f].dtype == DT_F32)
-    return l == (is_sanitized || form[f].winograd == WINOGRAD_OFF ? widest_level() : V3);
+    return is_sanitized ? l == widest_level() : (form[f].winograd == WINOGRAD_OFF) == (l != V3);
   return form[f].dtype != DT_BF16 || l != V3 || !level_is_here(BF16);
 }
 
-/* All graphs of one program; `first` is what the first level gave, by graph, or is to be set. What
- * has the same bits is not compared with the evaluator again. The first level runs with each number
- * of threads. Other levels run with every second one, because the code that shares work out to the
- * threads is the same at all levels. */
-static int check_program(RowSet *rows, Program *program, int l, Blocks start[ROW_GRAPHS],
-                         EvalEnv *first[ROW_GRAPHS]) {
+/* What all levels of a form have of one graph: what runs begin with, memory for two of them, and
+ * what the first level gave, or NULL. */
+typedef struct Runs {
+  Blocks start, end, other;
+  EvalEnv *first;
+} Runs;
+
+/* One graph of one program. What has the same bits as the first level's is not compared with the
+ * evaluator again. The first level runs with each number of threads. Other levels run with every
+ * second one, because the code that shares work out to the threads is the same at all levels. */
+static int check_graph(RowSet *rows, Program *program, int l, int g, Runs *runs) {
+  const Graph *graph = rows->plain->graph[g];
+  const char *march = level[l].march;
+  const int step = runs->first ? 2 : 1;
+  Arena *scratch = arena_new();
   int failed = 0;
-  for (int g = 0; g < ROW_GRAPHS; g++) {
-    Arena *scratch = arena_new();
-    if (!start[g].arena)
-      start[g] = program_start(program, g, rows_fill(scratch, rows, g));
-    const int step = first[g] ? 2 : 1;
-    const char *march = level[l].march;
-    EvalEnv *one = rows_fill(first[g] ? scratch : rows->arena, rows, g);
-    Blocks end = program_run_on(program, g, threads[0], &start[g]);
-    program_results(program, g, &end, one);
-    for (int t = step; t < N_THREADS; t += step) {
-      Blocks other = program_run_on(program, g, threads[t], &start[g]);
-      if (!program_same(program, g, &end, &other)) { /* but perhaps only another NaN */
-        EvalEnv *got = rows_fill(scratch, rows, g);
-        program_results(program, g, &other, got);
-        failed += rows_same(rows, one, got, NULL,
-                            arena_printf(rows->arena, "for %s with %d threads", march, threads[t]));
-      }
-      failed += program_end(program, g, &other);
+  if (!runs->start.arena)
+    runs->start = program_start(program, g, rows_fill(scratch, graph));
+  EvalEnv *one = rows_fill(runs->first ? scratch : rows->arena, graph);
+  program_run_on(program, g, threads[0], &runs->start, &runs->end);
+  program_results(program, g, &runs->end, one);
+  for (int t = step; t < N_THREADS; t += step) {
+    program_run_on(program, g, threads[t], &runs->start, &runs->other);
+    if (!program_same(program, g, &runs->end, &runs->other)) { /* but perhaps only another NaN */
+      EvalEnv *got = rows_fill(scratch, graph);
+      program_results(program, g, &runs->other, got);
+      failed += rows_same(rows, one, got, NULL,
+                          arena_printf(rows->arena, "for %s with %d threads", march, threads[t]));
     }
-    failed += program_end(program, g, &end);
-    if (first[g] && level[l].same)
-      failed += rows_same(rows, first[g], one, NULL, arena_printf(rows->arena, "for %s", march));
-    else
-      failed += rows_compare(rows, one, g);
-    first[g] = first[g] ? first[g] : one;
-    arena_free(scratch);
+    failed += program_strays(program, g, &runs->other);
   }
+  failed += program_strays(program, g, &runs->end);
+  if (runs->first && level[l].same)
+    failed += rows_same(rows, runs->first, one, NULL, arena_printf(rows->arena, "for %s", march));
+  else
+    failed += rows_compare(rows, one, g);
+  if (!runs->first)
+    runs->first = one;
+  arena_free(scratch);
   return failed;
 }
 
@@ -148,18 +152,21 @@ int main(int argc, char **argv) {
                                            "own", form[f].winograd, level[l].march);
   }
   for (int f = 0; f < N_FORMS; f++) {
-    EvalEnv *first[ROW_GRAPHS] = {0};
-    Blocks start[ROW_GRAPHS] = {{0}};
+    Runs runs[ROW_GRAPHS] = {{.first = NULL}};
     if (f)
       rows_expect(&rows[f], &rows[f - 1]);
     for (int l = 0; l < N_LEVELS; l++)
       if (program[f][l]) {
         program_finish(program[f][l]);
-        failed += check_program(&rows[f], program[f][l], l, start, first);
+        for (int g = 0; g < ROW_GRAPHS; g++)
+          failed += check_graph(&rows[f], program[f][l], l, g, &runs[g]);
         n += rows_count(&rows[f]);
       }
-    for (int g = 0; g < ROW_GRAPHS; g++)
-      blocks_free(&start[g]);
+    for (int g = 0; g < ROW_GRAPHS; g++) {
+      blocks_free(&runs[g].start);
+      blocks_free(&runs[g].end);
+      blocks_free(&runs[g].other);
+    }
   }
   for (int f = 0; f < N_FORMS; f++)
     arena_free(rows[f].arena);

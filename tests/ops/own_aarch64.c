@@ -71,8 +71,8 @@ int main(int argc, char **argv) {
     if (f)
       rows_expect(&rows[f], &rows[f - 1]);
     for (int g = 0; g < ROW_GRAPHS; g++) {
-      EvalEnv *here = rows_fill(rows[f].arena, &rows[f], g);
-      EvalEnv *there = rows_fill(rows[f].arena, &rows[f], g);
+      EvalEnv *here = rows_fill(rows[f].arena, rows[f].plain->graph[g]);
+      EvalEnv *there = rows_fill(rows[f].arena, rows[f].plain->graph[g]);
       failed += program_run(program[f], g, THREADS, here) != 0;
       failed += program_run_emulated(program[f], g, THREADS, there) != 0;
       failed += rows_compare(&rows[f], there, g);

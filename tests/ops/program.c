@@ -232,54 +232,16 @@ void program_finish(Program *p) {
 
 /* ---- run ---- */
 
-/* Memory of blocks that were freed, as the next ones have the same sizes: up to hundreds of MB,
- * whose pages the kernel would have to clear again. The oldest goes first. */
-static struct Spare {
-  void *memory;
-  uint64_t bytes;
-} spare[8];
-enum { N_SPARES = sizeof spare / sizeof *spare };
-
-static void *memory_take(uint64_t bytes) {
-  for (int i = 0; i < N_SPARES; i++)
-    if (spare[i].memory && spare[i].bytes == bytes) {
-      void *memory = spare[i].memory;
-      spare[i].memory = NULL;
-      return memory;
-    }
-  void *memory = aligned_alloc(GUARD, bytes);
-  CHECK(memory, "out of memory");
-  return memory;
-}
-
-static void memory_leave(void *memory, uint64_t bytes) {
-  static int oldest;
-  free(spare[oldest].memory);
-  spare[oldest] = (struct Spare){memory, bytes};
-  oldest = (oldest + 1) % N_SPARES;
-}
-
-/* Aligned memory has sizes that are a multiple of the alignment. */
-static uint64_t block_bytes(uint64_t bytes) {
-  return (bytes + GUARD) / GUARD * GUARD;
-}
-
-/* A copy of `like`, or if that is NULL, a block full of the pattern. */
-static unsigned char *block(uint64_t bytes, const unsigned char *like) {
-  const uint64_t size = block_bytes(bytes);
-  unsigned char *p = memory_take(size);
-  if (like)
-    memcpy(p, like, size);
-  else
-    memset(p, PATTERN, size);
+static unsigned char *block(uint64_t bytes) {
+  uint64_t size =
+      (bytes + GUARD) / GUARD * GUARD; /* aligned_alloc wants a multiple of the alignment */
+  unsigned char *p = aligned_alloc(GUARD, size);
+  CHECK(p, "out of memory");
   return p;
 }
 
-static Blocks blocks_new(const Program *p, int g, const Blocks *like) {
-  const uint64_t arena = p->code->graph[g].arena_bytes, state = p->code->state_bytes;
-  return (Blocks){.arena = block(arena, like ? like->arena : NULL),
-                  .state = block(state, like ? like->state : NULL),
-                  .bytes = {block_bytes(arena), block_bytes(state)}};
+static Blocks blocks_new(const Program *p, const AmprtGraph *graph) {
+  return (Blocks){block(graph->arena_bytes), block(p->code->state_bytes)};
 }
 
 static void clear(unsigned char *arena, int64_t at, int64_t bytes) {
@@ -314,10 +276,8 @@ static AmprtRun run_of(Program *p, const Blocks *blocks) {
 }
 
 void blocks_free(Blocks *blocks) {
-  if (blocks->arena) {
-    memory_leave(blocks->arena, blocks->bytes[0]);
-    memory_leave(blocks->state, blocks->bytes[1]);
-  }
+  free(blocks->arena);
+  free(blocks->state);
   *blocks = (Blocks){0};
 }
 
@@ -336,9 +296,12 @@ static void run_end(Program *p, AmprtRun *run) {
 }
 
 Blocks program_start(Program *p, int g, EvalEnv *env) {
-  Blocks start = blocks_new(p, g, NULL);
+  const AmprtGraph *graph = &p->code->graph[g];
+  Blocks start = blocks_new(p, graph);
+  memset(start.arena, PATTERN, graph->arena_bytes);
+  memset(start.state, PATTERN, p->code->state_bytes);
   AmprtRun run = run_of(p, &start);
-  blocks_load(p->code, &p->code->graph[g], &run, env);
+  blocks_load(p->code, graph, &run, env);
   return start;
 }
 
@@ -349,10 +312,13 @@ static void run_in(Program *p, int g, int threads, const Blocks *blocks) {
   run_end(p, &run);
 }
 
-Blocks program_run_on(Program *p, int g, int threads, const Blocks *start) {
-  Blocks end = blocks_new(p, g, start);
-  run_in(p, g, threads, &end);
-  return end;
+void program_run_on(Program *p, int g, int threads, const Blocks *start, Blocks *end) {
+  const AmprtGraph *graph = &p->code->graph[g];
+  if (!end->arena)
+    *end = blocks_new(p, graph);
+  memcpy(end->arena, start->arena, graph->arena_bytes);
+  memcpy(end->state, start->state, p->code->state_bytes);
+  run_in(p, g, threads, end);
 }
 
 bool program_same(Program *p, int g, const Blocks *a, const Blocks *b) {
@@ -371,17 +337,21 @@ void program_results(Program *p, int g, const Blocks *end, EvalEnv *env) {
   blocks_store(p->arena, p->code, &p->code->graph[g], &run, env);
 }
 
-int program_end(Program *p, int g, Blocks *end) {
-  bool stray = finds_stray(p->module->graph[g], end->arena);
-  blocks_free(end);
-  return stray;
+int program_strays(Program *p, int g, const Blocks *end) {
+  return finds_stray(p->module->graph[g], end->arena);
+}
+
+static int end_run(Program *p, int g, Blocks *blocks, EvalEnv *env) {
+  program_results(p, g, blocks, env);
+  const int strays = program_strays(p, g, blocks);
+  blocks_free(blocks);
+  return strays;
 }
 
 int program_run(Program *p, int g, int threads, EvalEnv *env) {
   Blocks blocks = program_start(p, g, env);
   run_in(p, g, threads, &blocks);
-  program_results(p, g, &blocks, env);
-  return program_end(p, g, &blocks);
+  return end_run(p, g, &blocks, env);
 }
 
 /* Writes the blocks to a file, or reads them. */
@@ -407,8 +377,7 @@ int program_run_emulated(Program *p, int g, int threads, EvalEnv *env) {
   CHECK(shell(command), "%s failed", command);
   move_blocks(file, p, graph, &run, false);
   remove(file);
-  program_results(p, g, &blocks, env);
-  return program_end(p, g, &blocks);
+  return end_run(p, g, &blocks, env);
 }
 
 static double seconds(void) {

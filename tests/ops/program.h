@@ -23,23 +23,24 @@ void program_finish(Program *program);
 /* Runs one graph: inputs and variables from env, outputs and new state to it, as eval_graph.
  * Returns not 0 if bytes were written that belong to no value (the first one is printed). */
 int program_run(Program *program, int graph, int threads, EvalEnv *env);
-/* program_run in steps, for many runs that begin alike. Blocks are the memory that a run works on.
- * Programs made from one module, for whatever machine, place the same values in it. */
+/* The steps of program_run, for callers that run a graph many times from the same beginning. Blocks
+ * are the memory that a run works on. Programs made from one module, for whatever machine, place
+ * the same values in it. */
 typedef struct Blocks {
   unsigned char *arena, *state;
-  uint64_t bytes[2]; /* of both */
 } Blocks;
-/* Memory that holds the inputs and variables of env. */
+/* New memory that holds the inputs and variables of env. */
 Blocks program_start(Program *program, int graph, EvalEnv *env);
-/* Runs the graph on a copy of `start`, and returns the copy. */
-Blocks program_run_on(Program *program, int graph, int threads, const Blocks *start);
+/* Runs the graph on a copy of `start`. The copy goes to `end`, which is empty, or holds an earlier
+ * run of this graph: hundreds of MB, whose pages the kernel would have to clear again. */
+void program_run_on(Program *program, int graph, int threads, const Blocks *start, Blocks *end);
 /* Do all outputs and variables have the same bytes after two runs? */
 bool program_same(Program *program, int graph, const Blocks *a, const Blocks *b);
 /* Writes outputs and variables to env. */
 void program_results(Program *program, int graph, const Blocks *end, EvalEnv *env);
-/* Frees the memory. Returns not 0 if a run has written bytes of it that belong to no value (the
- * first one is printed). */
-int program_end(Program *program, int graph, Blocks *end);
+/* Returns not 0 if a run has written bytes that belong to no value (the first one is printed).
+ * Overwrites all values. */
+int program_strays(Program *program, int graph, const Blocks *end);
 void blocks_free(Blocks *blocks);
 /* Another machine: the command of its C compiler, what that takes behind -march=, and the command
  * that runs its programs here. */

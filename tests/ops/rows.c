@@ -50,8 +50,7 @@ const Case *row_of(const char *name, int *operand) {
   return &ops_case[atoi(name + 1)];
 }
 
-EvalEnv *rows_fill(Arena *arena, const RowSet *set, int g) {
-  const Graph *graph = set->plain->graph[g];
+EvalEnv *rows_fill(Arena *arena, const Graph *graph) {
   EvalEnv *env = eval_env_new(arena);
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
@@ -76,12 +75,13 @@ static bool is_sum(OpKind op) {
          gen == GEN_POOL || gen == GEN_OPT || op == OP_AFFINE || op == OP_AFFINE2;
 }
 
-static EvalEnv *rows_evaluate(const RowSet *set, int g, EvalRounding rounding, bool is_absolute) {
-  EvalEnv *env = rows_fill(set->arena, set, g);
+static EvalEnv *rows_evaluate(Arena *arena, const Graph *graph, EvalRounding rounding,
+                              bool is_absolute) {
+  EvalEnv *env = rows_fill(arena, graph);
   for (int i = 0; is_absolute && i < env->n; i++)
     for (int64_t j = 0, n = type_count(env->tensor[i].type); j < n; j++)
       env->tensor[i].v[j] = fabs(env->tensor[i].v[j]);
-  eval_graph(set->plain->graph[g], env, rounding, NULL);
+  eval_graph(graph, env, rounding, NULL);
   return env;
 }
 
@@ -135,8 +135,8 @@ static int compare(const RowSet *set, const char *name, const EvalTensor *got,
 int rows_compare(RowSet *set, EvalEnv *got, int g) {
   const Graph *graph = set->plain->graph[g];
   if (!set->want[g]) {
-    set->want[g] = rows_evaluate(set, g, EVAL_TYPED, false);
-    set->terms[g] = rows_evaluate(set, g, EVAL_EXACT, true);
+    set->want[g] = rows_evaluate(set->arena, graph, EVAL_TYPED, false);
+    set->terms[g] = rows_evaluate(set->arena, graph, EVAL_EXACT, true);
   }
   EvalEnv *want = set->want[g], *terms = set->terms[g];
   int failed = 0;

@@ -28,16 +28,18 @@ int rows_count(const RowSet *set);
 /* What belongs to a value "c12.3", or "output:c12.y": its row, and the operand it is, or -1. */
 const Case *row_of(const char *name, int *operand);
 const char *row_name(const RowSet *set, const char *value); /* "conv2d (row 41) f16" */
-/* Inputs and variables of graph g, in memory of the arena. */
-EvalEnv *rows_fill(Arena *arena, const RowSet *set, int g);
-/* Outputs and new state of graph g against the evaluator's, within the target's bounds or, where it
- * states none, the rows'. Prints each failure and returns how many there were. */
+/* Inputs and variables of a graph. */
+EvalEnv *rows_fill(Arena *arena, const Graph *graph);
+/* Compares outputs and new state of graph g with what the evaluator gives, within the bounds that
+ * the target states, or where it states none, those of the rows. Prints each failure and returns
+ * how many there were. */
 int rows_compare(RowSet *set, EvalEnv *got, int g);
 /* If both sets have the same rows at the same dtype, `set` takes over what was evaluated for
  * `like`, whose arena must then live as long as that of `set`. */
 void rows_expect(RowSet *set, const RowSet *like);
-/* Two results of one graph, which must have the same bits, but for rows that `spares` names (NULL:
- * none); `again` says how the second was made. Prints and counts as rows_compare does. */
+/* The results of two runs of one graph must have the same bits, except those of rows for which
+ * `spares` is true (NULL: of none). Prints each failure, with `again` at the end, which says how
+ * the second run was made, and returns how many there were. */
 int rows_same(const RowSet *set, const EvalEnv *first, EvalEnv *second,
               bool (*spares)(const Case *row), const char *again);
 

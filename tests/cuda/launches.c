@@ -171,6 +171,7 @@ void launches_free(Launches *l) {
 
 typedef struct Extent {
   int64_t at, bytes;
+  ShimMark mark; /* while the group runs */
 } Extent;
 
 typedef struct Extents {
@@ -179,13 +180,8 @@ typedef struct Extents {
   int n, cap;
 } Extents;
 
-/* What a group may touch, in memory of one arena. */
-typedef struct Places {
-  Extents reads, writes, scratch;
-} Places;
-
-static void add_extent(Extents *to, int64_t at, int64_t bytes) {
-  Extent extent = {at, bytes};
+static void add_extent(Extents *to, int64_t at, int64_t bytes, ShimMark mark) {
+  Extent extent = {at, bytes, mark};
   if (at >= 0)
     arena_push(to->arena, to->extent, to->n, to->cap, extent);
 }
@@ -205,7 +201,17 @@ static bool makes(const Group *group, const Node *node) {
   return false;
 }
 
-static void collect(const Group *group, Places *to) {
+/* Memory of operands that is not written counts as constant, that of results that is not read as
+ * undefined; a result may take the place of an operand. */
+static void add_all(Extents *to, const Extents *all, const Extents *others) {
+  for (int i = 0; i < all->n; i++) {
+    Extent e = all->extent[i];
+    add_extent(to, e.at, e.bytes, meets(others, e) ? SHIM_DEFINED : e.mark);
+  }
+}
+
+static Extents extents_of(const Group *group, Arena *arena) {
+  Extents reads = {arena}, writes = {arena}, touched = {arena};
   for (int k = 0; k < group->n; k++)
     for (int i = 0; i < group->kernel[k].n_nodes; i++) {
       const Node *node = group->kernel[k].node[i];
@@ -215,39 +221,25 @@ static void collect(const Group *group, Places *to) {
         const Value *from = value_storage(node->arg[a]);
         bool elsewhere = from->node->op == OP_CONST || value_in_state(from);
         if (!elsewhere && !makes(group, from->node))
-          add_extent(&to->reads, value_at(from), type_bytes(from->type));
+          add_extent(&reads, value_at(from), type_bytes(from->type), SHIM_CONSTANT);
       }
       for (int r = 0; at && r < node->n_results; r++)
-        add_extent(&to->writes, at[r], type_bytes(node->result[r]->type));
+        add_extent(&writes, at[r], type_bytes(node->result[r]->type), SHIM_UNDEFINED);
       if (space)
-        add_extent(&to->scratch, space[0], space[1]);
+        add_extent(&touched, space[0], space[1], SHIM_UNDEFINED);
     }
+  add_all(&touched, &writes, &reads);
+  add_all(&touched, &reads, &writes);
+  return touched;
 }
 
-static void mark_all(const Launches *l, unsigned char *arena, const Extents *extents,
-                     ShimMark mark) {
-  for (int i = 0; i < extents->n; i++)
-    l->api->mark(arena + extents->extent[i].at, (size_t)extents->extent[i].bytes, mark);
-}
-
-/* Opens, of an arena that is forbidden, what the group may touch. Memory of results counts as
- * undefined, except where a result takes the place of an operand. */
-static void open_group(const Launches *l, const Places *places, unsigned char *arena) {
-  const Extents *reads = &places->reads, *writes = &places->writes;
-  mark_all(l, arena, &places->scratch, SHIM_UNDEFINED);
-  for (int i = 0; i < writes->n; i++)
-    l->api->mark(arena + writes->extent[i].at, (size_t)writes->extent[i].bytes,
-                 meets(reads, writes->extent[i]) ? SHIM_DEFINED : SHIM_UNDEFINED);
-  for (int i = 0; i < reads->n; i++)
-    l->api->mark(arena + reads->extent[i].at, (size_t)reads->extent[i].bytes,
-                 meets(writes, reads->extent[i]) ? SHIM_DEFINED : SHIM_CONSTANT);
-}
-
-/* Forbids it again. Marking the whole arena for each group took most of the test's time. */
-static void close_group(const Launches *l, const Places *places, unsigned char *arena) {
-  mark_all(l, arena, &places->scratch, SHIM_FORBIDDEN);
-  mark_all(l, arena, &places->writes, SHIM_FORBIDDEN);
-  mark_all(l, arena, &places->reads, SHIM_FORBIDDEN);
+/* Allows what the group may touch of an arena that is forbidden, or forbids it again. Marking the
+ * whole arena for each group took most of the test's time. */
+static void mark_group(const Launches *l, const Extents *touched, unsigned char *arena,
+                       bool allow) {
+  for (int i = 0; i < touched->n; i++)
+    l->api->mark(arena + touched->extent[i].at, (size_t)touched->extent[i].bytes,
+                 allow ? touched->extent[i].mark : SHIM_FORBIDDEN);
 }
 
 /* ---- run ---- */
@@ -304,9 +296,8 @@ static int run_groups(Launches *l, const GraphLaunches *of, CudaRun run, size_t 
   for (int i = 0; i < of->n; i++) {
     const Group *group = &of->group[i];
     Arena *arena = arena_new();
-    Places places = {{arena}, {arena}, {arena}};
-    collect(group, &places);
-    open_group(l, &places, run.arena);
+    const Extents touched = extents_of(group, arena);
+    mark_group(l, &touched, run.arena, true);
     for (int k = 0; k < group->n_launches; k++) {
       const char *error = kernels_launch(l->kernels, &l->launch[group->launch + k], run, seed);
       if (!error)
@@ -317,7 +308,7 @@ static int run_groups(Launches *l, const GraphLaunches *of, CudaRun run, size_t 
       failed++;
       break;
     }
-    close_group(l, &places, run.arena);
+    mark_group(l, &touched, run.arena, false);
     arena_free(arena);
   }
   return failed;

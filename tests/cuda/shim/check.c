@@ -14,7 +14,7 @@
 /* A segment says when a byte was written. The first four are the values of ShimMark. Then follows
  * one for each stretch of a block between two barriers, in rising order. */
 enum { FIRST_SEGMENT = SHIM_CONSTANT + 1 };
-_Static_assert(SHIM_FORBIDDEN == 0, "new cells are forbidden (check_add)");
+_Static_assert(SHIM_FORBIDDEN == 0, "mmap gives cells of 0, so new memory is forbidden");
 /* Values of a cell that are not the number of one thread. */
 enum { MANY = 0x8000, MANY_OF_WARP = 0x4000, ATOMIC = 0x2000 };
 
@@ -78,7 +78,6 @@ static void tell_asan(void *at, size_t bytes, ShimMark mark) {
 #endif
 }
 
-/* Forbidden memory has cells of 0, as they come from mmap. */
 void check_add(const char *name, void *at, size_t bytes) {
   add((Region){.name = name, .at = at, .bytes = bytes});
   tell_asan(at, bytes, SHIM_FORBIDDEN);
@@ -98,7 +97,7 @@ void check_drop(void *at) {
   region[n_regions] = (Region){0};
 }
 
-/* Workspace has millions of cells, which sanitizers would look at one by one. */
+/* A workspace has millions of cells, and sanitizers would check the write to each. */
 __attribute__((no_sanitize("address"), no_sanitize("undefined"))) static void
 fill(Cell *cell, size_t n, Cell to) {
   for (size_t i = 0; i < n; i++)

@@ -88,7 +88,8 @@ static int64_t filter_floats(const AmpConv *a) {
 /* Floats that the transformed elements and the products of one tile of a block take. */
 static int64_t tile_floats(const AmpConv *a) {
   int64_t group = amp_least(amp_ceil(a->k, AMP_BLOCK), AMP_GROUP);
-  return (amp_ceil(a->c, AMP_BLOCK) + group) * amp_wino_all(a->winograd);
+  int64_t channels = amp_ceil(a->c, AMP_BLOCK) + (amp_wino_in_place(a) ? 0 : group);
+  return channels * amp_wino_all(a->winograd);
 }
 
 /* A block has so many tiles that reading the filter for them hardly counts, while their transformed
@@ -96,8 +97,7 @@ static int64_t tile_floats(const AmpConv *a) {
  * and what is prefetched. */
 static int64_t block_tiles(const AmpConv *a) {
   enum { BLOCK_BYTES = 384 << 10 };
-  int64_t most = amp_ceil(a->c, AMP_BLOCK) + AMP_GROUP;
-  return amp_least(most, BLOCK_BYTES / (tile_floats(a) * F32));
+  return BLOCK_BYTES / (tile_floats(a) * F32);
 }
 
 void wino_cut(AmpConv *a) {

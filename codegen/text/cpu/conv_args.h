@@ -181,6 +181,13 @@ static inline int64_t amp_wino_in_floats(const AmpConv *a) {
   return amp_wino_all(a->winograd) * amp_wino_in_step(a, amp_wino_tiles(a));
 }
 
+/* Is all that is read one block of channels, and all of the result another? Then products take the
+ * place of the transformed elements that they are made of, and twice as many tiles fit a cache; but
+ * not where vectors are so short that the result has several groups, all of which read these. */
+static inline int amp_wino_in_place(const AmpConv *a) {
+  return a->c <= AMP_BLOCK && a->k <= AMP_BLOCK && !a->wino_wave;
+}
+
 /* The memory of a thread, in bytes from its start: the list of taps, a copy of what a block reads
  * of one image, the transformed tiles or, where those are in memory, a part of the filter, and the
  * products of a group of channels. Where a result is not finite, the copy is made, and the place of

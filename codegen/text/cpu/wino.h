@@ -25,6 +25,7 @@ typedef struct AmpWinoBlock {
   int64_t down, across, tiles;      /* tiles: of a column, of a row, of all images */
   int64_t first, last;              /* groups */
   float *copy, *in, *products;
+  float *spare;  /* AmpWinoLane.products, also where `products` take the place of `in` */
   float *filter; /* room for a part of the transformed filter, where there is no whole one */
   void *out;     /* as if all results were stored one behind the other */
   int64_t in_step, products_step; /* from product to product */
@@ -120,7 +121,7 @@ AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p, int64_t firs
     const int64_t h = p->row + i % p->down * side + p->high.origin;
     for (int64_t b = 0; b < amp_blocks(p->a->c); b++) {
       AmpWinoRows rows;
-      amp_wino_rows(&rows, &source, p->products, b, p->image + i / p->down, h, side + 2);
+      amp_wino_rows(&rows, &source, p->spare, b, p->image + i / p->down, h, side + 2);
       (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
           &rows, p->wide.origin, p->across, p->in + (b * p->tiles + i * p->across) * AMP_BLOCK,
           AMP_BLOCK, p->in_step);
@@ -198,16 +199,27 @@ AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, const AmpWinoFetches *f, A
   }
 }
 
+/* How the tiles of a block are shared out to register tiles: `whole` ones, and `fewer` that have
+ * one less. All together may have `past` tiles more than there are. */
+typedef struct AmpWinoRuns {
+  int64_t whole, fewer, past;
+} AmpWinoRuns;
+
+AMP_INLINE AmpWinoRuns amp_wino_runs(int64_t tiles, int vectors) {
+  const int64_t side = vectors == 1 ? 2 * AMP_WINO_SIDE : AMP_WINO_SIDE;
+  const int64_t runs = amp_pieces(tiles, side), past = runs * side - tiles;
+  const int64_t fewer = vectors == 1 ? 0 : amp_least(runs, past);
+  return (AmpWinoRuns){.whole = runs - fewer, .fewer = fewer, .past = past - fewer};
+}
+
 /* All products of one group of m channels, over channels first..last-1 that are read: w is the
  * filter from there on, and goes `w_step` floats from product to product. */
 AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_step, int64_t g,
                               int m, int64_t first, int64_t last) {
   const AmpConv *a = p->a;
   const int vectors = amp_wino_vectors(m), outs = vectors * AMP_WIDE;
-  const int64_t runs = amp_pieces(p->tiles, AMP_WINO_SIDE);
-  const int64_t fewer = amp_least(runs, runs * AMP_WINO_SIDE - p->tiles);
-  const int64_t thin = amp_pieces(p->tiles, 2 * AMP_WINO_SIDE);
-  const AmpWinoFetches fetches = amp_wino_fetches(p, (vectors == 1 ? thin : runs) * (last - first));
+  const AmpWinoRuns runs = amp_wino_runs(p->tiles, vectors);
+  const AmpWinoFetches fetches = amp_wino_fetches(p, (runs.whole + runs.fewer) * (last - first));
   AmpWinoRun run = {.block = p->tiles * AMP_BLOCK};
   for (int i = 0; i < amp_wino_all(a->winograd); i++, w += w_step) {
     run.w = w;
@@ -220,10 +232,10 @@ AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_s
       run.channels = amp_least(AMP_WINO_CHANNELS, last - c);
       run.goes_on = c > 0;
       if (vectors == 1) {
-        amp_wino_thin(&run, thin);
+        amp_wino_thin(&run, runs.whole);
       } else {
-        amp_wino_many(&run, runs - fewer);
-        amp_wino_fewer(&run, fewer);
+        amp_wino_many(&run, runs.whole);
+        amp_wino_fewer(&run, runs.fewer);
       }
     }
   }
@@ -324,7 +336,7 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   const AmpConv *a = p->a;
   const AmpSource source = amp_conv_source(run, a);
   const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
-  float *w = p->products;
+  float *w = p->spare;
   AmpConvPart part = {.a = a,
                       .high = p->high,
                       .wide = p->wide,
@@ -372,7 +384,7 @@ AMP_FN void amp_wino_groups(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
 AMP_FN AmpWinoBlock amp_wino_begin(const AmprtRun *run, const AmpConv *a, float *tiles) {
   const AmpWinoLane at = amp_wino_lane(a);
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
-  float *in = (float *)(void *)(lane + at.in);
+  float *in = (float *)(void *)(lane + at.in), *spare = (float *)(void *)(lane + at.products);
   return (AmpWinoBlock){.a = a,
                         .high = amp_axis(&a->high, a->backward, 0),
                         .wide = amp_axis(&a->wide, a->backward, 0),
@@ -380,7 +392,8 @@ AMP_FN AmpWinoBlock amp_wino_begin(const AmprtRun *run, const AmpConv *a, float 
                         .copy = (float *)(void *)(lane + at.copy),
                         .in = tiles ? tiles : in,
                         .filter = tiles ? in : NULL,
-                        .products = (float *)(void *)(lane + at.products)};
+                        .products = amp_wino_in_place(a) && a->k <= AMP_OUTS ? in : spare,
+                        .spare = spare};
 }
 
 /* Sets the sizes that follow from the rows and images of a block. */
@@ -388,7 +401,16 @@ AMP_FN void amp_wino_size(AmpWinoBlock *p) {
   p->down = amp_pieces(p->rows, p->a->winograd);
   p->tiles = p->images * p->down * p->across;
   p->in_step = amp_wino_in_step(p->a, p->tiles);
-  p->products_step = amp_odd_lines((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
+  p->products_step =
+      p->products == p->in ? p->in_step : amp_odd_lines((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
+}
+
+/* Zeros what register tiles read behind the last tile. Where products take the place of elements,
+ * it would otherwise be multiplied again in each block until it is subnormal, which is slow. */
+AMP_FN void amp_wino_zero_past(const AmpWinoBlock *p) {
+  const int64_t past = amp_wino_runs(p->tiles, amp_wino_vectors((int)p->a->k)).past;
+  for (int i = 0; i < amp_wino_all(p->a->winograd) && past > 0; i++)
+    amp_zero(p->in + i * p->in_step + p->tiles * AMP_BLOCK, past * AMP_BLOCK);
 }
 
 /* Groups first..last-1, of AMP_GROUP channels each, of the results of a block. */
@@ -400,6 +422,8 @@ AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *
   p->next = (const char *)amp_at(run, &a->in) +
             (p->image * a->high.in + read) * a->wide.in * a->c * amp_size(a->in.dtype);
   amp_wino_in(run, p, 0, p->images * p->down);
+  if (p->products == p->in)
+    amp_wino_zero_past(p);
   const int64_t each = AMP_GROUP / AMP_OUTS, groups = amp_pieces(a->k, AMP_OUTS);
   p->first = first * each;
   p->last = amp_least(last * each, groups);

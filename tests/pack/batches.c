@@ -25,7 +25,7 @@ static AmprtStatus open_set(const char *name, const char *dir, AmprtDataset *set
 }
 
 /* Two epochs of each; how many batches, or -1. */
-static int compare(AmprtFeedPlan plan, const AmprtDataset set[2]) {
+static int compare_feeds(AmprtFeedPlan plan, const AmprtDataset set[2]) {
   AmprtFeed *feed[2] = {NULL, NULL};
   const AmprtBatch *batch[2];
   int n = 0;
@@ -60,14 +60,9 @@ static int compare(AmprtFeedPlan plan, const AmprtDataset set[2]) {
   return n;
 }
 
-int main(int argc, char **argv) {
-  AmprtDataset set[2] = {{0}, {0}};
+/* In every way that the data set can be prepared; how many batches, or -1. */
+static int compare(const AmprtDataset set[2]) {
   int n = 0;
-  if (argc != 5)
-    return fail("usage: batches SET DIR SET DIR");
-  for (int i = 0; i < 2; i++)
-    if (open_set(argv[1 + 2 * i], argv[2 + 2 * i], &set[i]))
-      return fail(error.text);
   int64_t channels = set[0].height ? set[0].channels : 3;
   for (int p = 0; p < AMPRT_N_PREPROCESSING; p++)
     for (int training = 0; training < 2; training++) {
@@ -87,14 +82,27 @@ int main(int argc, char **argv) {
           (AmprtImageSpec){height, width, channels, training ? 4 : 0, training, true};
       plan.example.photo = (AmprtPhotoSpec){height,   width,    channels, (AmprtPreprocessing)p,
                                             training, training, false};
-      int some = compare(plan, set);
+      int some = compare_feeds(plan, set);
       if (some < 0)
-        return fail(error.text);
+        return -1;
       n += some;
     }
-  printf("%d batches are the same, of %lld images in %lld classes\n", n, (long long)set[0].n,
-         (long long)set[0].classes);
+  return n;
+}
+
+int main(int argc, char **argv) {
+  AmprtDataset set[2] = {{0}, {0}};
+  if (argc != 5)
+    return fail("usage: batches SET DIR SET DIR");
+  int n = 0;
+  for (int i = 0; i < 2 && n == 0; i++)
+    n = open_set(argv[1 + 2 * i], argv[2 + 2 * i], &set[i]) ? -1 : 0;
+  if (n == 0)
+    n = compare(set);
+  if (n > 0)
+    printf("%d batches are the same, of %lld images in %lld classes\n", n, (long long)set[0].n,
+           (long long)set[0].classes);
   amprt_dataset_free(&set[0]);
   amprt_dataset_free(&set[1]);
-  return n ? 0 : fail("nothing was compared");
+  return n > 0 ? 0 : fail(n ? error.text : "nothing was compared");
 }

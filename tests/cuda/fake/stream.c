@@ -55,7 +55,8 @@ static void *copy_of(const void *data, size_t bytes) {
   void *copy = malloc(bytes + 1);
   if (!copy)
     abort();
-  memcpy(copy, data, bytes);
+  if (bytes)
+    memcpy(copy, data, bytes);
   return copy;
 }
 

@@ -65,7 +65,8 @@ void program_spread(Module *module) {
 /* As build.c compiles the two. */
 #define LOOPS "-O1"
 #ifdef __SANITIZE_ADDRESS__
-/* The stacks by which GCC 13.3 finds uses after return are not aligned for vectors of 64 bytes. */
+/* By default GCC 13 finds uses after return, by stacks that are not aligned for vectors of 64 bytes.
+ */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
   return "detect_stack_use_after_return=0";

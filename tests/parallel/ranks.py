@@ -45,7 +45,7 @@ def mpich(n):
 @functools.cache
 def mpich_works():
     """Does MPICH's library count the processes that its own launcher has started? Ubuntu 24.04's (4.2.0) is built for PMIx, which
-    its launcher does not speak: each process is the only one. What needs it is left out there, with a word."""
+    its launcher does not speak (bug 2072338 of Launchpad): each process is the only one. What needs it is left out there, with a word."""
     count = """import ctypes
 mpi, size, world = ctypes.CDLL("libmpich.so.12", ctypes.RTLD_GLOBAL), ctypes.c_int(), 0x44000000
 mpi.MPI_Init(None, None)

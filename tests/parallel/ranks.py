@@ -46,17 +46,18 @@ def mpich(n):
 def mpich_works():
     """Does MPICH's library count the processes that its own launcher has started? Ubuntu 24.04's (4.2.0) is built for PMIx, which
     its launcher does not speak (bug 2072338 of Launchpad): each process is the only one. What needs it is left out there, with a word."""
-    count = """import ctypes
+    count = """import ctypes, os
 mpi, size, world = ctypes.CDLL("libmpich.so.12", ctypes.RTLD_GLOBAL), ctypes.c_int(), 0x44000000
 mpi.MPI_Init(None, None)
 mpi.MPI_Comm_size(world, ctypes.byref(size))
-print("counts", size.value)
+os.write(1, b"counts %d\\n" % size.value)
 mpi.MPI_Finalize()"""
     said = subprocess.run([*mpich(2), sys.executable, "-c", count], env=CLEAN, capture_output=True, text=True, timeout=LIMIT)
-    works = said.stdout.count("counts 2") == 2
-    if not works:
-        print("without MPICH, whose library does not count the processes of its own launcher:", said.stdout.split(), said.stderr[-300:])
-    return works
+    counts = [int(line.split()[1]) for line in said.stdout.splitlines() if line.startswith("counts ")]
+    assert counts in ([1, 1], [2, 2]), said
+    if counts == [1, 1]:
+        print("without MPICH, whose library does not count the processes of its own launcher")
+    return counts == [2, 2]
 
 
 def mpi_launchers(n):

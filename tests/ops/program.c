@@ -65,8 +65,8 @@ void program_spread(Module *module) {
 /* As build.c compiles the two. */
 #define LOOPS "-O1"
 #ifdef __SANITIZE_ADDRESS__
-/* By default GCC 13 finds uses after return, by stacks that are not aligned for vectors of 64 bytes.
- */
+/* GCC 13 looks for uses after return by default. The stacks that it does so with are not aligned
+ * for vectors of 64 bytes. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
   return "detect_stack_use_after_return=0";

@@ -1,4 +1,4 @@
-"""Ports for tests whose processes meet at one."""
+"""Ports for tests whose processes meet at one. As a program it prints one, for tests in C."""
 import itertools
 import os
 import socket
@@ -22,3 +22,7 @@ def free_port():
                 return s.getsockname()[1]
             except OSError:
                 continue
+
+
+if __name__ == "__main__":
+    print(free_port())

@@ -1,4 +1,5 @@
-/* Processes that meet by TCP, and the watchdog. Each rank is a process of its own. */
+/* test_meet PYTHON PORTS: processes that meet by TCP, and the watchdog. Each rank is a process of
+ * its own. PORTS is tests/ports.py. */
 #include "runtime/base/clock.h"
 #include "runtime/parallel/rendezvous.h"
 #include "tests/parallel/unit.h"
@@ -68,16 +69,15 @@ typedef struct Meeting {
   char port[16];
 } Meeting;
 
-/* A port that is free, and so are some behind it, for all we know. */
+static char ports[2048]; /* the command that prints a free port */
+
+/* At a port that is free, and so are some behind it, for all we know. */
 static Meeting meeting(int size, double seconds) {
   Meeting m = {.size = size, .seconds = seconds};
-  int s = socket(AF_INET, SOCK_STREAM, 0);
-  struct sockaddr_in a = {.sin_family = AF_INET};
-  socklen_t length = sizeof a;
-  assert_int_equal(bind(s, (struct sockaddr *)&a, sizeof a), 0);
-  assert_int_equal(getsockname(s, (struct sockaddr *)&a, &length), 0);
-  close(s);
-  snprintf(m.port, sizeof m.port, "%d", ntohs(a.sin_port) % 60000 + 1024);
+  FILE *said = popen(ports, "r");
+  assert_non_null(said);
+  assert_int_equal(fscanf(said, "%15[0-9]", m.port), 1);
+  assert_int_equal(pclose(said), 0);
   return m;
 }
 
@@ -319,7 +319,12 @@ static void test_suspended(void **state) {
   expect(child, 0, "well");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc != 3) {
+    fputs("usage: test_meet PYTHON PORTS\n", stderr);
+    return 2;
+  }
+  snprintf(ports, sizeof ports, "'%s' '%s'", argv[1], argv[2]);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_all_come),         cmocka_unit_test(test_one_leaves),
       cmocka_unit_test(test_some_do_not_come), cmocka_unit_test(test_twice_and_other_size),

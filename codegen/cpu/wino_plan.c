@@ -92,9 +92,9 @@ static int64_t tile_floats(const AmpConv *a) {
   return channels * amp_wino_all(a->winograd);
 }
 
-/* A block has so many tiles that reading the filter for them hardly counts, while their transformed
- * elements and the products of a group stay in the second-level cache, with the filter of a group
- * and what is prefetched. */
+/* A block has as many tiles as leave room in the second-level cache, beside their transformed
+ * elements and products, for the filter of a group and what is prefetched. Reading the filter for
+ * so many hardly counts. */
 static int64_t block_tiles(const AmpConv *a) {
   enum { BLOCK_BYTES = 384 << 10 };
   return BLOCK_BYTES / (tile_floats(a) * F32);

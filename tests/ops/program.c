@@ -65,8 +65,8 @@ void program_spread(Module *module) {
 /* As build.c compiles the two. */
 #define LOOPS "-O1"
 #ifdef __SANITIZE_ADDRESS__
-/* GCC 13 looks for uses after return by default. The stacks that it does so with are not aligned
- * for vectors of 64 bytes. */
+/* By default GCC 13's AddressSanitizer keeps locals on stacks of its own, to find uses after
+ * return. They are not aligned for vectors of 64 bytes, so kernels with AVX-512 would crash. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
   return "detect_stack_use_after_return=0";
@@ -239,10 +239,9 @@ void program_finish(Program *p) {
 
 /* ---- run ---- */
 
+/* Of a size that is a multiple of the alignment, as aligned_alloc wants it. */
 static unsigned char *block(uint64_t bytes) {
-  uint64_t size =
-      (bytes + GUARD) / GUARD * GUARD; /* aligned_alloc wants a multiple of the alignment */
-  unsigned char *p = aligned_alloc(GUARD, size);
+  unsigned char *p = aligned_alloc(GUARD, (bytes + GUARD) / GUARD * GUARD);
   CHECK(p, "out of memory");
   return p;
 }

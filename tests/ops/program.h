@@ -24,15 +24,16 @@ void program_finish(Program *program);
  * Returns not 0 if bytes were written that belong to no value (the first one is printed). */
 int program_run(Program *program, int graph, int threads, EvalEnv *env);
 /* The steps of program_run, for callers that run a graph many times from the same beginning. Blocks
- * are the memory that a run works on. Programs made from one module, for whatever machine, place
- * the same values in it. */
+ * are the memory that a run works on. Programs that are made from one module have each value at the
+ * same place of their blocks, whatever machine they are for. */
 typedef struct Blocks {
   unsigned char *arena, *state;
 } Blocks;
 /* New memory that holds the inputs and variables of env. */
 Blocks program_start(Program *program, int graph, EvalEnv *env);
-/* Runs the graph on a copy of `start`. The copy goes to `end`, which is empty, or holds an earlier
- * run of this graph: hundreds of MB, whose pages the kernel would have to clear again. */
+/* Copies `start` to `end` and runs the graph on it. If `end` is empty, its memory is allocated; if
+ * it holds an earlier run of this graph, its memory is used again. That saves time, as blocks can
+ * have hundreds of MB, and the system clears each page of new memory. */
 void program_run_on(Program *program, int graph, int threads, const Blocks *start, Blocks *end);
 /* Do all outputs and variables have the same bytes after two runs? */
 bool program_same(Program *program, int graph, const Blocks *a, const Blocks *b);

@@ -30,16 +30,16 @@ const Case *row_of(const char *name, int *operand);
 const char *row_name(const RowSet *set, const char *value); /* "conv2d (row 41) f16" */
 /* Inputs and variables of a graph. */
 EvalEnv *rows_fill(Arena *arena, const Graph *graph);
-/* Compares outputs and new state of graph g with what the evaluator gives, within the bounds that
- * the target states, or where it states none, those of the rows. Prints each failure and returns
- * how many there were. */
+/* Compares the outputs and the new state of graph g with what the evaluator gives. They may differ
+ * by the bound that the target states for the op, or by that of the row if the target states none.
+ * Prints each failure and returns how many there were. */
 int rows_compare(RowSet *set, EvalEnv *got, int g);
 /* If both sets have the same rows at the same dtype, `set` takes over what was evaluated for
  * `like`, whose arena must then live as long as that of `set`. */
 void rows_expect(RowSet *set, const RowSet *like);
-/* The results of two runs of one graph must have the same bits, except those of rows for which
- * `spares` is true (NULL: of none). Prints each failure, with `again` at the end, which says how
- * the second run was made, and returns how many there were. */
+/* Compares the results of two runs of one graph, which must have the same bits. Rows for which
+ * `spares` returns true are left out; if it is NULL, none is. Prints each failure, with `again` at
+ * the end, which says how the second run was made, and returns how many there were. */
 int rows_same(const RowSet *set, const EvalEnv *first, EvalEnv *second,
               bool (*spares)(const Case *row), const char *again);
 

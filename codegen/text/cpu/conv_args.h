@@ -181,9 +181,10 @@ static inline int64_t amp_wino_in_floats(const AmpConv *a) {
   return amp_wino_all(a->winograd) * amp_wino_in_step(a, amp_wino_tiles(a));
 }
 
-/* Is all that is read one block of channels, and all of the result another? Then products take the
- * place of the transformed elements that they are made of, and twice as many tiles fit a cache; but
- * not where vectors are so short that the result has several groups, all of which read these. */
+/* May products take the place of the transformed elements that they are made of, so that twice as
+ * many tiles fit a cache? They may if one block holds all channels that are read, and one group all
+ * of the result, because several groups all read the elements. How many channels a group has
+ * depends on the CPU (AMP_OUTS), so kernels look at that as well. */
 static inline int amp_wino_in_place(const AmpConv *a) {
   return a->c <= AMP_BLOCK && a->k <= AMP_BLOCK && !a->wino_wave;
 }

@@ -25,7 +25,7 @@ typedef struct AmpWinoBlock {
   int64_t down, across, tiles;      /* tiles: of a column, of a row, of all images */
   int64_t first, last;              /* groups */
   float *copy, *in, *products;
-  float *spare;  /* AmpWinoLane.products, also where `products` take the place of `in` */
+  float *spare;  /* the thread's place for products, which is free while `products` is `in` */
   float *filter; /* room for a part of the transformed filter, where there is no whole one */
   void *out;     /* as if all results were stored one behind the other */
   int64_t in_step, products_step; /* from product to product */
@@ -199,8 +199,9 @@ AMP_INLINE void amp_wino_fetch(const AmpWinoBlock *p, const AmpWinoFetches *f, A
   }
 }
 
-/* How the tiles of a block are shared out to register tiles: `whole` ones, and `fewer` that have
- * one less. All together may have `past` tiles more than there are. */
+/* How many register tiles compute the products of a block: `whole` ones, which take as many of its
+ * tiles as they can, and `fewer` ones, which take one tile less each. Together they compute `past`
+ * tiles that the block does not have, behind its last one. */
 typedef struct AmpWinoRuns {
   int64_t whole, fewer, past;
 } AmpWinoRuns;
@@ -405,8 +406,9 @@ AMP_FN void amp_wino_size(AmpWinoBlock *p) {
       p->products == p->in ? p->in_step : amp_odd_lines((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
 }
 
-/* Zeros what register tiles read behind the last tile. Where products take the place of elements,
- * it would otherwise be multiplied again in each block until it is subnormal, which is slow. */
+/* Zeros what register tiles read behind the last tile of a block whose products take the place of
+ * its elements. Otherwise products of what lies there would be the elements there in the next
+ * block, and so on, until they are subnormal numbers, with which a CPU computes slowly. */
 AMP_FN void amp_wino_zero_past(const AmpWinoBlock *p) {
   const int64_t past = amp_wino_runs(p->tiles, amp_wino_vectors((int)p->a->k)).past;
   for (int i = 0; i < amp_wino_all(p->a->winograd) && past > 0; i++)

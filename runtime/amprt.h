@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-enum { AMPRT_ABI = 11, AMPRT_MAX_RANK = 6 };
+enum { AMPRT_ABI = 12, AMPRT_MAX_RANK = 6 };
 
 /* The order is that of ir/dtypes.def. */
 typedef enum AmprtDType {
@@ -126,9 +126,11 @@ int amprt_amx(void);
  * GFLOP/s on two processors of model 207, 2026-11-25, tests/bench/machine_peak.c.) */
 int amprt_bf16_pairs_pay(void);
 
+/* What computes a kernel. */
+typedef void AmprtFunction(const AmprtRun *run, const void *args);
+
 typedef struct AmprtKernel {
-  void (*run)(const AmprtRun *run, const void *args);
-  const void *args;  /* constant data of this call */
+  const void *args;  /* constant data of its call */
   const char *name;  /* e.g. "k12_affine_relu" */
   const char *layer; /* user's layer, e.g. "layer1.0.bn1" */
 } AmprtKernel;
@@ -158,6 +160,7 @@ typedef struct AmprtBucket {
 typedef struct AmprtGraph {
   const char *name; /* train, eval, stats, accumulate, train_dp: train on one of several shards */
   const AmprtKernel *kernel;
+  AmprtFunction *const *run; /* the function of each kernel, unless the program has a device */
   const AmprtPort *input, *output, *tap;
   int32_t n_kernels, n_inputs, n_outputs, n_taps;
   uint64_t arena_bytes;

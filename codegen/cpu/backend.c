@@ -46,9 +46,8 @@ static void emit_lines(const char *const *line, FILE *out) {
 
 static void emit_head(const ProgramCode *program, FILE *out) {
   const CpuLibrary *library = cpu_library(program->emit.target);
-  fputs("typedef void AmpFunction(const AmprtRun *run, const void *args);\n\n"
-        "typedef struct AmpVariant { /* the functions compiled for one instruction set */\n"
-        "  AmpFunction *const *function;\n  unsigned needs;\n} AmpVariant;\n\n"
+  fputs("typedef struct AmpVariant { /* the functions compiled for one instruction set */\n"
+        "  AmprtFunction *const *function;\n  unsigned needs;\n} AmpVariant;\n\n"
         "enum { /* the features that the compiler may use here, a bit each */\n"
         "  AMP_NEEDS = 0\n",
         out);
@@ -94,7 +93,7 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
             "#endif\n"
             "\n"
             "#ifdef AMPCC_CODE\n"
-            "static AmpFunction *const functions[] = {\n"
+            "static AmprtFunction *const functions[] = {\n"
             "  $NAMES\n"
             "  NULL};\n"
             "\n"
@@ -128,7 +127,7 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
   for (int i = 0; i < program->module->n_graphs; i++)
     text_fill(&graphs,
               "for (int i = 0; i < n_kernels_$GRAPH; i++)\n"
-              "  kernels_$GRAPH[i].run = function_of(c, functions_$GRAPH[i]);\n",
+              "  run_$GRAPH[i] = function_of(c, functions_$GRAPH[i]);\n",
               holes({"GRAPH", program->graph[i].ident}));
   text_fill_lines(&all, cpu_fits,
                   holes({"HERE", arch->is_here}, {"TESTS", text_get(&tests)},

@@ -132,21 +132,21 @@ static bool sums(const Graph *graph) {
   return false;
 }
 
-/* C has no empty tables, so each ends with an empty row that no count includes. The kernels'
- * functions are set when the part is chosen. */
+/* C has no empty tables, so each ends with an empty row that no count includes. What the
+ * kernels call, run_G, is set when the part is chosen. */
 static void write_graph(const ProgramCode *program, const GraphCode *code, FILE *out) {
   Arena *arena = program->arena;
   Text kernels = {arena}, inputs = {arena}, outputs = {arena}, taps = {arena};
   for (int i = 0; i < code->kernels.n; i++) {
     const char *layer = kernel_layer(&code->kernels.kernel[i]);
-    text_format(&kernels, "{NULL, %s, %s, %s},\n", code->call[i].args,
+    text_format(&kernels, "{%s, %s, %s},\n", code->call[i].args,
                 cstring_text(arena, code->call[i].name), cstring_text(arena, layer));
   }
   int n_inputs = add_ports(&inputs, code, OP_INPUT);
   int n_outputs = add_ports(&outputs, code, OP_OUTPUT);
   int n_taps = add_taps(&taps, code);
   file_fill(out, arena,
-            "static AmprtKernel kernels_$G[] = {\n"
+            "static const AmprtKernel kernels_$G[] = {\n"
             "  $KERNELS\n"
             "  {0}};\n"
             "\n"
@@ -164,6 +164,7 @@ static void write_graph(const ProgramCode *program, const GraphCode *code, FILE 
             "\n"
             "enum { n_kernels_$G = $NKERNELS, n_inputs_$G = $NINPUTS, n_outputs_$G = $NOUTPUTS,"
             " n_taps_$G = $NTAPS };\n"
+            "static AmprtFunction *run_$G[n_kernels_$G + 1];\n"
             "\n",
             holes({"G", code->ident}, {"KERNELS", text_get(&kernels)},
                   {"INPUTS", text_get(&inputs)}, {"OUTPUTS", text_get(&outputs)},
@@ -189,8 +190,8 @@ void emit_tables(const ProgramCode *program, FILE *out) {
           arena, "%s,\n .bucket = buckets_%s, .n_buckets = n_buckets_%s, .n_local = n_local_%s",
           rest, id, id, id);
     text_fill(&rows,
-              "{.name = $NAME, .kernel = kernels_$G, .input = inputs_$G, .output = outputs_$G,"
-              " .tap = taps_$G,\n"
+              "{.name = $NAME, .kernel = kernels_$G, .run = run_$G, .input = inputs_$G,\n"
+              " .output = outputs_$G, .tap = taps_$G,\n"
               " .n_kernels = n_kernels_$G, .n_inputs = n_inputs_$G, .n_outputs = n_outputs_$G,\n"
               " .n_taps = n_taps_$G, .arena_bytes = $BYTES, .value = values_$G,"
               " .n_values = n_values_$G,\n"

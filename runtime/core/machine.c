@@ -371,7 +371,7 @@ static void run_some(AmprtMachine *machine, const AmprtGraph *graph, int first, 
   }
   for (int i = first; i < past; i++) {
     double before = seconds ? amprt_seconds() : 0;
-    graph->kernel[i].run(&machine->run, graph->kernel[i].args);
+    graph->run[i](&machine->run, graph->kernel[i].args);
     if (seconds)
       seconds[i] += amprt_seconds() - before;
   }

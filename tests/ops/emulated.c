@@ -33,7 +33,7 @@ int amprt_main(const AmprtPart *part, int n_parts, int argc, char **argv) {
       (program->open && program->open(&run, why, sizeof why)))
     return 4;
   for (int i = 0; i < graph->n_kernels; i++)
-    graph->kernel[i].run(&run, graph->kernel[i].args);
+    graph->run[i](&run, graph->kernel[i].args);
   rewind(file);
   bool good = fwrite(run.arena, 1, arena, file) == arena &&
               fwrite(run.state, 1, state, file) == state && fclose(file) == 0;

@@ -72,9 +72,9 @@ static int open(const AmprtProgram *of, uint64_t state_bytes, uint64_t arena_byt
 }
 
 static void run_kernels(int graph, int first, int past) {
-  const AmprtKernel *kernel = program->graph[graph].kernel;
+  const AmprtGraph *g = &program->graph[graph];
   for (int i = first; i < past; i++)
-    kernel[i].run(&run, kernel[i].args);
+    g->run[i](&run, g->kernel[i].args);
 }
 
 static int make_id(unsigned char *id) {

@@ -244,27 +244,29 @@ static const Args plain = {0, 0, 0}, low = {1, 0, 0}, nans = {0, 1, 0};
 static const Args plain_dp = {0, 0, 1}, low_dp = {1, 0, 1}, nans_dp = {0, 1, 1};
 #define TRAIN(args)                                                                                \
   {                                                                                                \
-    {forward, &args, "k0_forward", "fc"}, {backward, &args, "k1_backward", "fc"},                  \
-        {update, &args, "k2_update", ""}, {                                                        \
-      interrupt, &args, "k3_interrupt", ""                                                         \
+    {&args, "k0_forward", "fc"}, {&args, "k1_backward", "fc"}, {&args, "k2_update", ""}, {         \
+      &args, "k3_interrupt", ""                                                                    \
     }                                                                                              \
   }
 /* Kernels 0 to 2 run for every shard. */
 #define TRAIN_DP(args)                                                                             \
   {                                                                                                \
-    {forward, &args, "k0_forward", "fc"}, {backward, &args, "k1_backward", "fc"},                  \
-        {report, &args, "k2_report", ""}, {read_sums, &args, "k3_sums", ""},                       \
-        {update, &args, "k4_update", ""}, {                                                        \
-      interrupt, &args, "k5_interrupt", ""                                                         \
+    {&args, "k0_forward", "fc"}, {&args, "k1_backward", "fc"}, {&args, "k2_report", ""},           \
+        {&args, "k3_sums", ""}, {&args, "k4_update", ""}, {                                        \
+      &args, "k5_interrupt", ""                                                                    \
     }                                                                                              \
   }
 static const AmprtKernel dp_plain[] = TRAIN_DP(plain_dp), dp_low[] = TRAIN_DP(low_dp),
                          dp_nan[] = TRAIN_DP(nans_dp);
 static const AmprtBucket buckets[] = {{AT(gw), K *P, 1, 4}, {AT(gb), 16, 2, 3}};
 static const AmprtKernel train_plain[] = TRAIN(plain), train_low[] = TRAIN(low);
-static const AmprtKernel train_nan[] = TRAIN(nans), stats_kernel[] = {{stats, NULL, "k0", "bn"}};
-static const AmprtKernel eval_plain[] = {{forward, &plain, "k0_forward", "fc"}};
-static const AmprtKernel eval_low[] = {{forward, &low, "k0_forward", "fc"}};
+static const AmprtKernel train_nan[] = TRAIN(nans), stats_kernel[] = {{NULL, "k0", "bn"}};
+static const AmprtKernel eval_plain[] = {{&plain, "k0_forward", "fc"}};
+static const AmprtKernel eval_low[] = {{&low, "k0_forward", "fc"}};
+
+static AmprtFunction *const dp_run[] = {forward, backward, report, read_sums, update, interrupt};
+static AmprtFunction *const train_run[] = {forward, backward, update, interrupt};
+static AmprtFunction *const eval_run[] = {forward}, *const stats_run[] = {stats};
 
 static const AmprtValue values[] = {
     {"logits", "matmul", "fc", NULL, AT(logits), N *K, 0, AMPRT_F32},
@@ -275,13 +277,13 @@ static const AmprtValue values[] = {
 };
 
 /* fp32 programs have no finite test, the last output. */
-#define GRAPHS(train, eval, tap, n_outputs, dp)                                                    \
+#define GRAPHS(train, eval, tap, outs, dp)                                                         \
   {                                                                                                \
-    {"train", train, inputs, outputs, tap, 4, 4, n_outputs, 2, sizeof(Arena), values, 4, 2},       \
-        {"eval", eval, inputs, eval_outputs, NULL, 1, 3, 2, 0, sizeof(Arena)},                     \
-        {"stats", stats_kernel, inputs, NULL, NULL, 1, 4, 0, 0, sizeof(Arena)}, {                  \
-      "train_dp", dp, inputs, dp_outputs, tap, 6, 6, n_outputs + 1, 2, sizeof(Arena), values, 4,   \
-          4, buckets, 2, 3                                                                         \
+    {"train", train, train_run, inputs, outputs, tap, 4, 4, outs, 2, sizeof(Arena), values, 4, 2}, \
+        {"eval", eval, eval_run, inputs, eval_outputs, NULL, 1, 3, 2, 0, sizeof(Arena)},           \
+        {"stats", stats_kernel, stats_run, inputs, NULL, NULL, 1, 4, 0, 0, sizeof(Arena)}, {       \
+      "train_dp", dp, dp_run, inputs, dp_outputs, tap, 6, 6, outs + 1, 2, sizeof(Arena), values,   \
+          4, 4, buckets, 2, 3                                                                      \
     }                                                                                              \
   }
 static const AmprtGraph graphs[] = GRAPHS(train_plain, eval_plain, taps, 4, dp_plain);

@@ -76,10 +76,10 @@ const char *amprt_kind_text(AmprtOptionKind kind) {
 int amprt_word_index(const char *words, const char *word) {
   size_t n = strlen(word);
   for (int i = 0; words; i++) {
-    if (strcspn(words, " ") == n && !memcmp(words, word, n))
+    size_t length = strcspn(words, " ");
+    if (length == n && !memcmp(words, word, n))
       return i;
-    words = strchr(words, ' ');
-    words += words != NULL;
+    words = words[length] ? words + length + 1 : NULL;
   }
   return -1;
 }

@@ -54,7 +54,7 @@ AmprtStatus amprt_value_read(const char *flag, AmprtOptionKind kind, const Amprt
 bool amprt_value_same(AmprtOptionKind kind, const char *a, const char *b);
 const char *amprt_kind_text(AmprtOptionKind kind); /* "a whole number" */
 
-/* The position of `word` in a list of words separated by blanks, or -1. */
+/* The position of `word` in a list of words separated by blanks (NULL: no words), or -1. */
 int amprt_word_index(const char *words, const char *word);
 /* "a b c" -> "a, b or c" */
 void amprt_words_list(const char *words, char *out, size_t size);

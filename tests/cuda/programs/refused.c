@@ -75,7 +75,7 @@ static const AmprtKernel kernels[N_LAUNCHES] = {{NULL, "k0_conv", "conv"},
                                                 {NULL, "k1_matmul", "fc"},
                                                 {NULL, "k2_add", "add"},
                                                 {NULL, "k3_sum", ""}};
-static AmprtFunction *const on_cpu[N_LAUNCHES] = {nothing, nothing, nothing, on_host};
+static AmprtFunction *const functions[N_LAUNCHES] = {nothing, nothing, nothing, on_host};
 static const AmprtPort inputs[] = {
     {.name = "image", .dtype = AMPRT_F32, .rank = 4, .dim = {BATCH, 5, 4, 3}, .at = IMAGE},
     {.name = "label", .dtype = AMPRT_I32, .rank = 1, .dim = {BATCH}, .at = LABEL}};
@@ -83,7 +83,7 @@ static const AmprtPort outputs[] = {
     {.name = "loss", .dtype = AMPRT_F32, .at = LOSS, .after = N_LAUNCHES - 1}};
 static const AmprtGraph graph = {.name = "train",
                                  .kernel = kernels,
-                                 .run = on_cpu,
+                                 .run = functions,
                                  .input = inputs,
                                  .output = outputs,
                                  .n_kernels = N_LAUNCHES,

@@ -53,6 +53,20 @@ static bool is_meta_info(Span info) {
   return false;
 }
 
+/* Behind its version, which is at least 3, and a text, an ONNX model has a graph, a list of opsets,
+ * a number or another text, where a ModelDef has its inputs, which are messages. */
+static bool is_onnx(uint64_t version, Span rest) {
+  if (version < 3)
+    return false;
+  if (begins(rest, 0x3a) || begins(rest, 0x42) || begins(rest, 0x28))
+    return true;
+  if (!begins(rest, 0x1a) && !begins(rest, 0x22))
+    return false;
+  rest.at++;
+  Span text = take_content(&rest);
+  return text.at < text.end && *text.at >= ' ';
+}
+
 static FileKind kind_of_bytes(Span file) {
   if (begins(file, 0x0a)) {
     file.at++;
@@ -61,16 +75,20 @@ static FileKind kind_of_bytes(Span file) {
       return FILE_METAGRAPHDEF;
     return begins(first, 0x0a) || begins(first, 0x12) ? FILE_GRAPHDEF : FILE_UNKNOWN;
   }
-  if (!begins(file, 0x08)) /* the version of both formats below */
+  if (!begins(file, 0x08)) /* the version of the formats below */
     return FILE_UNKNOWN;
   file.at++;
-  take_number(&file);
+  uint64_t version = take_number(&file);
+  if (is_onnx(version, file))
+    return FILE_ONNX;
   if (begins(file, 0x1a)) /* an input */
     return FILE_MODELDEF;
   if (!begins(file, 0x12))
     return FILE_UNKNOWN;
   file.at++;
-  Span second = take_content(&file); /* a MetaGraphDef, or the model's name */
+  Span second = take_content(&file); /* a MetaGraphDef, or the model's or a program's name */
+  if (is_onnx(version, file))
+    return FILE_ONNX;
   return begins(second, 0x0a) || begins(second, 0x12) ? FILE_SAVEDMODEL : FILE_MODELDEF;
 }
 
@@ -91,6 +109,8 @@ static FileKind kind_of_text(const char *at) {
                {"meta_graphs", FILE_SAVEDMODEL},
                {"meta_info_def", FILE_METAGRAPHDEF},
                {"graph_def", FILE_METAGRAPHDEF},
+               {"ir_version", FILE_ONNX},
+               {"producer_name", FILE_ONNX},
                {"versions", FILE_GRAPHDEF},
                {"library", FILE_GRAPHDEF},
                {"version", FILE_MODELDEF},
@@ -121,5 +141,8 @@ const char *file_advice(FileKind kind) {
   if (kind == FILE_METAGRAPHDEF)
     return "this is a TensorFlow MetaGraphDef: ampcc-tf takes its graph as a GraphDef, which "
            "Python writes with tf.io.write_graph(META.graph_def, '.', 'graph.pb', as_text=False)";
+  if (kind == FILE_ONNX)
+    return "this is an ONNX model, which is not supported: ampcc compiles a ModelDef, ampcc-tf "
+           "rewrites a GraphDef of TensorFlow's";
   return NULL;
 }

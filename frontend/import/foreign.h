@@ -11,14 +11,15 @@ typedef enum FileKind {
   FILE_MODELDEF,     /* for ampcc                             */
   FILE_GRAPHDEF,     /* for ampcc-tf                          */
   FILE_METAGRAPHDEF, /* a file of TensorFlow's with a GraphDef */
-  FILE_SAVEDMODEL    /* likewise                              */
+  FILE_SAVEDMODEL,   /* likewise                              */
+  FILE_ONNX          /* for neither                           */
 } FileKind;
 
 /* `text` says that the file is in protobuf's text form, not the binary one. `bytes[size]` is NUL.
  */
 FileKind file_kind(bool text, const char *bytes, size_t size);
-/* For files that hold a GraphDef: a message that says what they are and how to extract it. NULL for
- * other files. */
+/* A message that says what a file is that neither program reads and, if it holds a GraphDef, how to
+ * extract that. NULL for other files. */
 const char *file_advice(FileKind kind);
 
 #endif

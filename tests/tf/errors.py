@@ -17,6 +17,7 @@ GOOD = matmul_graph()
 INFO = field(2, field(1, field(1, "MatMul"))) + field(4, "serve") + field(5, "2.15.0")
 META = field(1, INFO) + field(2, GOOD)
 SAVED = field(1, 1) + field(2, META)
+ONNX = field(1, 8) + field(2, "pytorch") + field(3, "2.15.0") + field(7, field(2, "main_graph")) + field(8, field(2, 17))
 MODEL = field(1, 1) + field(2, "mlp") + field(3, field(1, "image"))
 TEXT = b"""node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
 node { name: "y" op: "MatMul" input: ["x", "x"] attr { key: "T" value { type: DT_FLOAT } } }
@@ -71,6 +72,8 @@ def files():
         expect(1, "error[E221]: this is a TensorFlow SavedModel: ampcc-tf takes its graph as a GraphDef", graph)
     for graph in META, field(1, field(4, "serve") + field(5, "1.15")) + field(2, GOOD), b"# x\n meta_info_def { tags: 'serve' }":
         expect(1, "error[E221]: this is a TensorFlow MetaGraphDef", graph)
+    for graph in ONNX, ONNX[:11] + ONNX[19:], ONNX[:2] + ONNX[19:], ONNX[:2] + field(5, 1), b"ir_version: 8":
+        expect(1, "error[E221]: this is an ONNX model, which is not supported", graph)
     for graph in MODEL, field(1, 1) + field(3, field(1, "image")), b"version: 1 input { }", b"// x\ngraph @train stage model {}":
         expect(1, "error[E221]: this is a model of ampcc: ampcc compiles it", graph)
     expect(1, "error[E222]: two nodes have this name", node("x", "NoOp") * 2)
@@ -142,6 +145,7 @@ def ampcc_says():
         ("- --tf_amp_report=json", GOOD, 2, "--tf-amp-report is an option of ampcc-tf, which rewrites TensorFlow's GraphDefs"),
         ("- --amp-level=UNSAFE_FORCE_ALL", GOOD, 2, "--amp-level is an option of ampcc-tf"),
         ("-", SAVED, 1, "error[E201]: this is a TensorFlow SavedModel: "), ("-", META, 1, "error[E201]: this is a TensorFlow MetaGraphDef"),
+        ("-", ONNX, 1, "error[E201]: this is an ONNX model, which is not supported"),
         ("-", b"# x\nsaved_model_schema_version: 1", 1, "SavedModel"), ("-", b"meta_info_def {", 1, "MetaGraphDef"),
         ("- --emit=graphdef", GOOD, 2, "--emit=graphdef is an option of ampcc-tf"),
     ]:

@@ -141,13 +141,13 @@ static void look_after(void *context, int kernel) {
 }
 
 static bool is_kept(const AmprtKept *kept, const AmprtVariable *variable) {
-  return kept->whole || variable->kind == AMPRT_SCALE;
+  return kept->kinds >> variable->kind & 1;
 }
 
-AmprtStatus amprt_kept_open(AmprtKept *kept, const AmprtProgram *program, bool whole,
+AmprtStatus amprt_kept_open(AmprtKept *kept, const AmprtProgram *program, unsigned kinds,
                             AmprtError *error) {
   size_t size = 1;
-  *kept = (AmprtKept){.whole = whole};
+  *kept = (AmprtKept){.kinds = kinds};
   for (int i = 0; i < program->n_variables; i++)
     size += is_kept(kept, &program->variable[i]) ? amprt_variable_bytes(&program->variable[i]) : 0;
   kept->bytes = malloc(size);
@@ -186,13 +186,13 @@ bool amprt_find(AmprtMachine *machine, const AmprtGraph *graph, int past, const 
                 const AmprtKept *kept, const AmprtHook *hook, int n_hooks, AmprtFinding *finding) {
   Search search = {machine, graph, 0, finding};
   AmprtHook all[MOST_HOOKS];
-  size_t size = (size_t)machine->program->state_bytes;
-  unsigned char *now = malloc(size + 1);
+  AmprtKept now;
+  AmprtError error = {0};
+  unsigned changed = past > graph->first_update ? AMPRT_KEEP_ALL : AMPRT_KEEP_STATS;
   *finding = (AmprtFinding){0};
-  if (!now || n_hooks >= MOST_HOOKS) {
-    free(now);
+  if (n_hooks >= MOST_HOOKS ||
+      amprt_kept_open(&now, machine->program, changed | kept->kinds, &error))
     return false;
-  }
   for (int i = 0; i < n_hooks; i++)
     all[i] = hook[i];
   all[n_hooks] = (AmprtHook){look_after, &search};
@@ -200,16 +200,15 @@ bool amprt_find(AmprtMachine *machine, const AmprtGraph *graph, int past, const 
   int64_t *runs = machine->runs;
   machine->seconds = NULL; /* not counted in the profile */
   machine->runs = NULL;
-  memcpy(now, amprt_machine_pull_state(machine), size);
+  amprt_kept_take(&now, machine);
   amprt_kept_put_back(kept, machine);
   amprt_machine_fill(machine, graph, inputs);
   look_at_start(machine, graph, finding);
   amprt_machine_kernels(machine, graph, 0, past, all, n_hooks + 1);
-  memcpy(machine->run.state, now, size);
-  amprt_machine_push_state(machine);
+  amprt_kept_put_back(&now, machine);
   machine->seconds = seconds;
   machine->runs = runs;
-  free(now);
+  amprt_kept_close(&now);
   return true;
 }
 

@@ -27,22 +27,28 @@ typedef struct AmprtFinding {
 /* its image; variable i is AMPRT_FOUND_VARIABLE - i */
 enum { AMPRT_FOUND_IMAGE = -1, AMPRT_FOUND_VARIABLE = -2 };
 
-/* A copy of what a step changes even if it is skipped (the loss scale), or with `whole` of all of
- * the state, so that the step can be run again. */
+/* A copy of the variables of some kinds: a bit 1 << AmprtKind for each. */
 typedef struct AmprtKept {
   unsigned char *bytes;
-  bool whole;
+  unsigned kinds;
 } AmprtKept;
 
-AmprtStatus amprt_kept_open(AmprtKept *kept, const AmprtProgram *program, bool whole,
+enum {
+  AMPRT_KEEP_SCALE = 1 << AMPRT_SCALE, /* what a step changes even if it is skipped */
+  AMPRT_KEEP_STATS = 1 << AMPRT_STAT,
+  AMPRT_KEEP_ALL = (2 << AMPRT_AVERAGE) - 1
+};
+
+AmprtStatus amprt_kept_open(AmprtKept *kept, const AmprtProgram *program, unsigned kinds,
                             AmprtError *error);
 void amprt_kept_close(AmprtKept *kept);
 void amprt_kept_take(const AmprtKept *kept, const AmprtMachine *machine);
 void amprt_kept_put_back(const AmprtKept *kept, AmprtMachine *machine);
 
 /* Runs the first `past` kernels again from what was kept. Afterwards state and arena are as these
- * kernels left them the first time. Hooks are called before a kernel's results are examined.
- * Returns false if there is no memory for that. */
+ * kernels left them the first time; for that it keeps what they change: all of the state, or where
+ * none of them is an update of parameters and the like, statistics. Hooks are called before a
+ * kernel's results are examined. Returns false if there is no memory for that. */
 bool amprt_find(AmprtMachine *machine, const AmprtGraph *graph, int past, const AmprtInputs *inputs,
                 const AmprtKept *kept, const AmprtHook *hook, int n_hooks, AmprtFinding *finding);
 

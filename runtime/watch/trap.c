@@ -71,7 +71,7 @@ static AmprtStatus search(AmprtSession *session, const AmprtBatch *batch, AmprtE
   AmprtFinding finding = {0};
   AmprtText text = {0};
   AmprtKept kept;
-  AmprtStatus status = amprt_kept_open(&kept, session->program, true, error);
+  AmprtStatus status = amprt_kept_open(&kept, session->program, AMPRT_KEEP_ALL, error);
   if (status)
     return status;
   amprt_kept_take(&kept, &session->machine);

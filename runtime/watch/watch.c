@@ -42,7 +42,8 @@ AmprtStatus amprt_watch_open(AmprtWatch *watch, AmprtSession *session, AmprtErro
   if (watch->ahead)
     amprt_result_watch(&session->machine);
   amprt_result_read(&session->machine, &watch->result);
-  AmprtStatus status = amprt_kept_open(&watch->kept, session->program, watch->trap, error);
+  AmprtStatus status = amprt_kept_open(&watch->kept, session->program,
+                                       watch->trap ? AMPRT_KEEP_ALL : AMPRT_KEEP_SCALE, error);
   if (!status)
     status = amprt_inject_open(&watch->inject, &session->machine, session->options.inject, error);
   return status;
@@ -172,6 +173,15 @@ static AmprtStatus look_again(AmprtWatch *watch, int past, const AmprtInputs *in
   return AMPRT_OK;
 }
 
+/* How many kernels of graph 0 can have made what a whole step found. All that a test of gradients
+ * reads is there before the first update behind it, which a skipped step leaves out. */
+static int past_of_search(const AmprtWatch *watch) {
+  const AmprtGraph *first = &watch->session->program->graph[0];
+  const AmprtPort *finite = output_of(first, amprt_name_finite);
+  bool tested = watch->skipped && finite && finite->after <= first->first_update;
+  return tested ? first->first_update : first->n_kernels;
+}
+
 /* The same in the middle of a step, which goes on afterwards: what graph 0 puts into the arena is
  * replaced by what was there. */
 static AmprtStatus look_early(AmprtWatch *watch, const AmprtInputs *inputs, AmprtError *error) {
@@ -288,7 +298,7 @@ static AmprtStatus run_step(AmprtWatch *watch, const AmprtInputs *inputs, int64_
     return status;
   judge(watch);
   if (watch->bad && !watch->finding.found && (watch->skipped || watch->trap))
-    status = look_again(watch, session->program->graph[0].n_kernels, inputs, error);
+    status = look_again(watch, past_of_search(watch), inputs, error);
   return status;
 }
 

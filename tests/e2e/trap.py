@@ -3,9 +3,11 @@
 
 A ResNet-8 in fp16 whose one gamma is much too large is trained under --trap=first-nonfinite. The program names the
 kernel and the ops in it that may be to blame; the same model compiled with --no-fuse, which must compute the bits of
---fuse-level=1, runs the saved step again and names the one op."""
+--fuse-level=1, runs the saved step again and names the one op. A step that is skipped is run again as well, without a copy of
+the parameters."""
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import zlib
@@ -37,6 +39,22 @@ def expect(text, *parts):
             sys.exit("expected `%s` in\n%s" % (part, text))
 
 
+def memory_of_a_skipped_step():
+    """ResNet-50 has 256 MB of variables, and the first loss scale is too large for it."""
+    run(ZOO, "resnet50", "-o", "r50.pb")
+    run(AMPCC, "r50.pb", "--target=cpu", "--cpu=native", "--dtype=fp16", "--batch-size=1", "-o", "large")
+    part = json.loads(run("./large", "--about=json"))["parts"][0]
+    planned = part["state_bytes"] + part["arena_bytes"]
+    with open("said", "w+") as said:
+        program = subprocess.Popen(["./large", *TRAIN, "--max-train-steps=1", "--skip-eval"], stdout=said, stderr=said)
+        _, status, usage = os.wait4(program.pid, 0)
+        said.seek(0)
+        text = said.read()
+    expect(text, "skipped step 0, batch 0, loss scale 32768: first not finite: ")
+    if status or usage.ru_maxrss << 10 > planned + (32 << 20):
+        sys.exit("status %d, %d kB of memory where %d bytes are planned\n%s" % (status, usage.ru_maxrss, planned, text))
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -56,6 +74,7 @@ def main():
                "step 0, first not finite: layer2.0.bn1 (affine), F16: ")
         text = run("./fused", *TRAIN, "--model-dir=r", "--init-from=bad.safetensors", "--max-skipped-steps=20", status=1)
         expect(text, guilty)
+        memory_of_a_skipped_step()
         os.chdir("/")
     print("trapped, saved, run again, named")
 

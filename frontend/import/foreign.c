@@ -53,11 +53,9 @@ static bool is_meta_info(Span info) {
   return false;
 }
 
-/* Behind its version, which is at least 3, and a text, an ONNX model has a graph, a list of opsets,
- * a number or another text, where a ModelDef has its inputs, which are messages. */
-static bool is_onnx(uint64_t version, Span rest) {
-  if (version < 3)
-    return false;
+/* Is this what follows the version, and perhaps a name, of an ONNX model? That is a graph, a list
+ * of opsets, a number or a text. In a ModelDef it is an input, which is a message. */
+static bool is_onnx(Span rest) {
   if (begins(rest, 0x3a) || begins(rest, 0x42) || begins(rest, 0x28))
     return true;
   if (!begins(rest, 0x1a) && !begins(rest, 0x22))
@@ -66,6 +64,8 @@ static bool is_onnx(uint64_t version, Span rest) {
   Span text = take_content(&rest);
   return text.at < text.end && *text.at >= ' ';
 }
+
+enum { OLDEST_ONNX = 3 }; /* no other format has reached this version */
 
 static FileKind kind_of_bytes(Span file) {
   if (begins(file, 0x0a)) {
@@ -79,16 +79,16 @@ static FileKind kind_of_bytes(Span file) {
     return FILE_UNKNOWN;
   file.at++;
   uint64_t version = take_number(&file);
-  if (is_onnx(version, file))
+  bool has_second = begins(file, 0x12);
+  Span second = {0}; /* a MetaGraphDef, the model's name, or that of ONNX's producer */
+  if (has_second) {
+    file.at++;
+    second = take_content(&file);
+  }
+  if (version >= OLDEST_ONNX && is_onnx(file))
     return FILE_ONNX;
-  if (begins(file, 0x1a)) /* an input */
-    return FILE_MODELDEF;
-  if (!begins(file, 0x12))
-    return FILE_UNKNOWN;
-  file.at++;
-  Span second = take_content(&file); /* a MetaGraphDef, or the model's or a program's name */
-  if (is_onnx(version, file))
-    return FILE_ONNX;
+  if (!has_second)
+    return begins(file, 0x1a) ? FILE_MODELDEF : FILE_UNKNOWN; /* with an input */
   return begins(second, 0x0a) || begins(second, 0x12) ? FILE_SAVEDMODEL : FILE_MODELDEF;
 }
 

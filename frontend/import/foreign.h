@@ -1,5 +1,6 @@
 /* Tells by a file's first bytes which format of models or graphs it is in, so that a file for the
- * other program, or one that must be converted first, gets a message that says so. */
+ * other program, one that must be converted first, or one that neither program can use, gets a
+ * message that says so. */
 #ifndef AMPCC_FRONTEND_IMPORT_FOREIGN_H
 #define AMPCC_FRONTEND_IMPORT_FOREIGN_H
 

@@ -36,7 +36,7 @@ typedef struct AmprtKept {
 enum {
   AMPRT_KEEP_SCALE = 1 << AMPRT_SCALE, /* what a step changes even if it is skipped */
   AMPRT_KEEP_STATS = 1 << AMPRT_STAT,
-  AMPRT_KEEP_ALL = (2 << AMPRT_AVERAGE) - 1
+  AMPRT_KEEP_ALL = -1 /* every bit */
 };
 
 AmprtStatus amprt_kept_open(AmprtKept *kept, const AmprtProgram *program, unsigned kinds,
@@ -46,9 +46,10 @@ void amprt_kept_take(const AmprtKept *kept, const AmprtMachine *machine);
 void amprt_kept_put_back(const AmprtKept *kept, AmprtMachine *machine);
 
 /* Runs the first `past` kernels again from what was kept. Afterwards state and arena are as these
- * kernels left them the first time; for that it keeps what they change: all of the state, or where
- * none of them is an update of parameters and the like, statistics. Hooks are called before a
- * kernel's results are examined. Returns false if there is no memory for that. */
+ * kernels left them the first time: the variables that they change are copied before and put back,
+ * which are statistics alone if graph->first_update is not among the kernels, and else may be any.
+ * Hooks are called before a kernel's results are examined. Returns false if there is no memory for
+ * the copy. */
 bool amprt_find(AmprtMachine *machine, const AmprtGraph *graph, int past, const AmprtInputs *inputs,
                 const AmprtKept *kept, const AmprtHook *hook, int n_hooks, AmprtFinding *finding);
 

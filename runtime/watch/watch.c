@@ -173,15 +173,6 @@ static AmprtStatus look_again(AmprtWatch *watch, int past, const AmprtInputs *in
   return AMPRT_OK;
 }
 
-/* How many kernels of graph 0 can have made what a whole step found. All that a test of gradients
- * reads is there before the first update behind it, which a skipped step leaves out. */
-static int past_of_search(const AmprtWatch *watch) {
-  const AmprtGraph *first = &watch->session->program->graph[0];
-  const AmprtPort *finite = output_of(first, amprt_name_finite);
-  bool tested = watch->skipped && finite && finite->after <= first->first_update;
-  return tested ? first->first_update : first->n_kernels;
-}
-
 /* The same in the middle of a step, which goes on afterwards: what graph 0 puts into the arena is
  * replaced by what was there. */
 static AmprtStatus look_early(AmprtWatch *watch, const AmprtInputs *inputs, AmprtError *error) {
@@ -260,6 +251,16 @@ static AmprtStatus run_kernels(AmprtWatch *watch, int first, int past, const Amp
     return amprt_shards_kernels(&session->shards, first, past, hook, n, error);
   amprt_machine_kernels(&session->machine, watch->graph, first, past, hook, n);
   return AMPRT_OK;
+}
+
+/* How many kernels of graph 0 are run again after a bad step. A step is skipped because the finite
+ * test of its gradients failed. So what is not finite was there before the test; and if the test
+ * comes before all updates, the kernels before the first of these are enough. */
+static int past_of_search(const AmprtWatch *watch) {
+  const AmprtGraph *first = &watch->session->program->graph[0];
+  const AmprtPort *finite = output_of(first, amprt_name_finite);
+  bool tested = watch->skipped && finite && finite->after <= first->first_update;
+  return tested ? first->first_update : first->n_kernels;
 }
 
 static AmprtStatus run_step(AmprtWatch *watch, const AmprtInputs *inputs, int64_t number,

@@ -132,8 +132,8 @@ static bool sums(const Graph *graph) {
   return false;
 }
 
-/* C has no empty tables, so each ends with an empty row that no count includes. What the
- * kernels call, run_G, is set when the part is chosen. */
+/* C has no empty tables, so each ends with an empty row that no count includes. The table of the
+ * functions that the kernels call is filled when the program starts and chooses its part. */
 static void write_graph(const ProgramCode *program, const GraphCode *code, FILE *out) {
   Arena *arena = program->arena;
   Text kernels = {arena}, inputs = {arena}, outputs = {arena}, taps = {arena};

@@ -78,8 +78,12 @@ static bool convolve(const Node *node, TensorType x, TensorType w, TensorType *o
     return refuse(why, "image and filter must have rank 4");
   if (!is_float(x) || x.dtype != w.dtype)
     return refuse(why, "operands must have one float dtype");
-  if (x.dim[3] != w.dim[3])
-    return refuse(why, "the filter's channels are not the image's");
+  int64_t groups = attr_int(node, ATTR_GROUPS, 1);
+  if (groups < 1 || w.dim[0] % groups || x.dim[3] % groups)
+    return refuse(why, "`groups` must divide the channels of the image and of the result");
+  if (x.dim[3] / groups != w.dim[3])
+    return refuse(why, groups > 1 ? "the filter's channels are not those of a group of the image"
+                                  : "the filter's channels are not the image's");
   if (w.dim[1] > MAX_WINDOW || w.dim[2] > MAX_WINDOW)
     return refuse(why, "the filter is too large");
   return read_strides(node, &win, why) && slide(x, &win, w.dim[0], out, why);

@@ -46,6 +46,7 @@ static void conv_shape(const Node *node, DnnOp *op) {
   op->n = x[0], op->h = x[1], op->w = x[2], op->c = x[3];
   op->k = w[0], op->r = w[1], op->s = w[2];
   op->ho = y[1], op->wo = y[2];
+  op->groups = attr_int(node, ATTR_GROUPS, 1);
   for (int i = 0; i < 2; i++)
     op->stride[i] = stride[i];
   for (int i = 0; i < 4; i++)
@@ -127,6 +128,9 @@ static void write_op(Emitter *emit, const char *name, const DnnOp *op, const Nod
             " .ho = $HO, .wo = $WO,\n"
             "  .stride = {$DOWN, $ACROSS}, .pad = {$TOP, $BOTTOM, $LEFT, $RIGHT},\n"
             "$end\n"
+            "$if GROUPS\n"
+            "  .groups = $GROUPS,\n"
+            "$end\n"
             "  .a = $A, .b = $B, .out = $OUT,\n"
             "$if WORKSPACE\n"
             "  .workspace = $WORKSPACE, .workspace_bytes = $BYTES,\n"
@@ -139,7 +143,8 @@ static void write_op(Emitter *emit, const char *name, const DnnOp *op, const Nod
                   {"K", .number = op->k}, {"TRANSA", .number = op->trans_a},
                   {"TRANSB", .number = op->trans_b}, {"CHUNK", .number = op->chunk},
                   {"H", .number = op->h}, {"W", .number = op->w}, {"R", .number = op->r},
-                  {"S", .number = op->s}, {"HO", .number = op->ho}, {"WO", .number = op->wo},
+                  {"S", .number = op->s}, {"GROUPS", hole_count(op->groups > 1 ? op->groups : 0)},
+                  {"HO", .number = op->ho}, {"WO", .number = op->wo},
                   {"DOWN", .number = op->stride[0]}, {"ACROSS", .number = op->stride[1]},
                   {"TOP", .number = op->pad[0]}, {"BOTTOM", .number = op->pad[1]},
                   {"LEFT", .number = op->pad[2]}, {"RIGHT", .number = op->pad[3]}, {"A", a},

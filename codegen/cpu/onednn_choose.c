@@ -5,15 +5,18 @@
 
 #include <stdbool.h>
 
+/* oneDNN 2.6's strided 1x1 filter gradient races on AVX2 where channels do not fill a vector. */
+static bool races(const DnnOp *op) {
+  return op->kind == DNN_WGRAD && op->stride[0] * op->stride[1] != 1 && dnn_filter_c(op) % 8 != 0;
+}
+
 /* One matrix product needs no other layout of the filter, but oneDNN's is slow where the inner size
  * is the larger one or, for filter gradients, where both sides are of middling size. */
 static DnnMethod choose_pointwise(const DnnOp *op) {
   bool wide = op->c >= 512 && op->k >= 512, narrow = op->c <= 64 || op->k <= 64;
   if (op->kind == DNN_DGRAD)
     return op->c >= 512 && op->k <= 2 * op->c ? DNN_GEMM : DNN_NHWC;
-  /* oneDNN 2.6's strided 1x1 filter gradient races on AVX2 where channels do not fill a vector */
-  bool races = op->kind == DNN_WGRAD && op->stride[0] * op->stride[1] != 1 && op->c % 8 != 0;
-  if (op->kind == DNN_WGRAD && (wide || narrow || races))
+  if (op->kind == DNN_WGRAD && (wide || narrow || races(op)))
     return DNN_GEMM;
   if (op->kind == DNN_WGRAD && op->c >= 64 && op->ho * op->wo <= 200)
     return DNN_BLOCK;
@@ -39,7 +42,7 @@ static int32_t choose_chunk(const DnnOp *op) {
   enum { CACHE = 4 << 20, BOUND = 64 << 20, F32 = 4 };
   bool low = op->dtype != AMPRT_F32, copies = low || op->method == DNN_BLOCK;
   int64_t image = (op->h * op->w * op->c + op->ho * op->wo * op->k) * F32;
-  int64_t filter = op->k * op->r * op->s * op->c * F32, chunk = op->n;
+  int64_t filter = op->k * op->r * op->s * dnn_filter_c(op) * F32, chunk = op->n;
   int64_t most = !low ? BOUND : filter > CACHE / 4 ? filter * 4 : CACHE;
   while (copies && chunk > 1 && (chunk * image > most || op->n % chunk))
     chunk--;
@@ -50,6 +53,10 @@ void onednn_choose(DnnOp *op) {
   bool padded = op->pad[0] || op->pad[1] || op->pad[2] || op->pad[3];
   if (op->kind == DNN_MATMUL)
     return;
-  op->method = op->r * op->s == 1 && !padded ? choose_pointwise(op) : choose_window(op);
+  bool pointwise = op->r * op->s == 1 && !padded;
+  if (op->groups > 1) /* there is no product, and a copy takes longer than what it saves */
+    op->method = pointwise && races(op) ? DNN_BLOCK : DNN_NHWC;
+  else
+    op->method = pointwise ? choose_pointwise(op) : choose_window(op);
   op->chunk = choose_chunk(op);
 }

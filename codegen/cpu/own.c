@@ -3,13 +3,16 @@
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/library.h"
 #include "codegen/cpu/loop_text.h"
+#include "codegen/cpu/own_grouped.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/cpu/wino_bound.h"
 #include "codegen/loop/loop.h"
 #include "codegen/text/prelude_text.h"
 
 static int64_t workspace(const CpuLibrary *library, const Kernel *kernel) {
-  return own_plan(kernel, library->winograd).workspace;
+  const Node *main = kernel_main(kernel);
+  return is_grouped(main) ? grouped_plan(main).workspace
+                          : own_plan(kernel, library->winograd).workspace;
 }
 
 static const double *error_bound(const CpuLibrary *library, Arena *arena, const Node *node,
@@ -88,6 +91,47 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
                   {"WBLOCKS", .number = a->wino_blocks}, {"WSLOTS", .number = a->wino_slots}));
 }
 
+static void write_grouped(Emitter *emit, const char *name, const AmpGrouped *a, const Operands *at,
+                          int64_t base) {
+  file_fill(emit->tables, emit->arena,
+            "AMP_ARGS AmpGrouped $NAME = {\n"
+            "  .in = $IN, .filter = $FILTER, .out = $OUT,\n"
+            "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K, .groups = $GROUPS,\n"
+            "  .filter_group = $FGROUP, .filter_out = $FOUT, .filter_tap = $FTAP,\n"
+            "  .filter_in = $FIN, .rows = $ROWS, .cols = $COLS, .packed = $PACKED,\n"
+            "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
+            "};\n",
+            holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
+                  {"HIGH", window_text(emit->arena, &a->high)},
+                  {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
+                  {"C", .number = a->c}, {"K", .number = a->k}, {"GROUPS", .number = a->groups},
+                  {"FGROUP", .number = a->filter_group}, {"FOUT", .number = a->filter_out},
+                  {"FTAP", .number = a->filter_tap}, {"FIN", .number = a->filter_in},
+                  {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
+                  {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
+                  {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward}));
+}
+
+static void write_grouped_grad(Emitter *emit, const char *name, const AmpGroupedGrad *a,
+                               const Operands *at, int64_t base) {
+  file_fill(emit->tables, emit->arena,
+            "AMP_ARGS AmpGroupedGrad $NAME = {\n"
+            "  .x = $X, .dy = $DY, .out = $OUT,\n"
+            "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K, .groups = $GROUPS,\n"
+            "  .rows = $ROWS, .cols = $COLS, .slots = $SLOTS, .sums_bytes = $SUMBYTES,\n"
+            "  .sums = $SUMS, .lane = $LANE, .lane_bytes = $BYTES,\n"
+            "  .dy_at = $DYAT,\n"
+            "};\n",
+            holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
+                  {"HIGH", window_text(emit->arena, &a->high)},
+                  {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
+                  {"C", .number = a->c}, {"K", .number = a->k}, {"GROUPS", .number = a->groups},
+                  {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
+                  {"SLOTS", .number = a->slots}, {"SUMBYTES", .number = a->sums_bytes},
+                  {"SUMS", .number = base + a->sums}, {"LANE", .number = base + a->lane},
+                  {"BYTES", .number = a->lane_bytes}, {"DYAT", .number = a->dy_at}));
+}
+
 /* A loop behind the convolution whose args are named `conv`: a function of its own, with its own
  * args. */
 static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnPlan *own, const char *conv,
@@ -105,28 +149,52 @@ static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnPlan *own,
   call->args = arena_printf(arena, "&%s", args);
 }
 
-static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
-  const Node *node = kernel_main(kernel);
-  const char *name = args_name(emit, kernel);
+/* Writes the args of a kernel of one group, and perhaps the loop behind it. */
+static void emit_plain(Emitter *emit, const Kernel *kernel, const char *name, Operands *at,
+                       KernelCall *call) {
   OwnPlan plan = own_plan(kernel, cpu_library(emit->target)->winograd);
+  const Value *result = kernel_main(kernel)->result[0];
   int64_t base = kernel_scratch(kernel);
-  AmpRef a = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_a", name));
-  AmpRef b = ref_read(emit, node->arg[1], arena_printf(emit->arena, "%s_b", name));
-  AmpRef out = ref_result(node->result[0]);
-  if (out.where == AMP_NOWHERE)
-    out = (AmpRef){base + plan.made, AMP_ARENA, (uint8_t)node->result[0]->type.dtype};
-  Operands at = {ref_text(emit->arena, a), ref_text(emit->arena, b), ref_text(emit->arena, out)};
+  if (ref_result(result).where == AMP_NOWHERE)
+    at->out =
+        ref_text(emit->arena, (AmpRef){base + plan.made, AMP_ARENA, (uint8_t)result->type.dtype});
   if (plan.is_grad)
-    write_grad(emit, name, &plan.grad, &at, base);
+    write_grad(emit, name, &plan.grad, at, base);
   else
-    write_conv(emit, name, &plan.conv, &at, base);
+    write_conv(emit, name, &plan.conv, at, base);
   int64_t lane = plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes;
   emit->largest_lane = lane > emit->largest_lane ? lane : emit->largest_lane;
   call->function = plan.is_grad ? "amp_conv_grad" : "amp_conv";
-  call->args = arena_printf(emit->arena, "&%s", name);
-  call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, loop_stem(emit->arena, kernel));
   if (kernel->n_nodes > 1)
     emit_behind(emit, kernel, &plan, name, call);
+}
+
+static void emit_grouped(Emitter *emit, const Kernel *kernel, const char *name, const Operands *at,
+                         KernelCall *call) {
+  GroupedPlan plan = grouped_plan(kernel_main(kernel));
+  int64_t base = kernel_scratch(kernel);
+  if (plan.is_grad)
+    write_grouped_grad(emit, name, &plan.grad, at, base);
+  else
+    write_grouped(emit, name, &plan.conv, at, base);
+  int64_t lane = plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes;
+  emit->largest_lane = lane > emit->largest_lane ? lane : emit->largest_lane;
+  call->function = plan.is_grad ? "amp_grouped_grad" : "amp_grouped";
+}
+
+static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
+  const Node *node = kernel_main(kernel);
+  const char *name = args_name(emit, kernel);
+  AmpRef a = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_a", name));
+  AmpRef b = ref_read(emit, node->arg[1], arena_printf(emit->arena, "%s_b", name));
+  Operands at = {ref_text(emit->arena, a), ref_text(emit->arena, b),
+                 ref_text(emit->arena, ref_result(node->result[0]))};
+  call->args = arena_printf(emit->arena, "&%s", name);
+  call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, loop_stem(emit->arena, kernel));
+  if (is_grouped(node))
+    emit_grouped(emit, kernel, name, &at, call);
+  else
+    emit_plain(emit, kernel, name, &at, call);
 }
 
 static void emit_hooks(const Emitter *emit, FILE *out) {

@@ -1,5 +1,6 @@
 #include "codegen/cpu/own_plan.h"
 
+#include "codegen/cpu/own_grouped.h"
 #include "codegen/cpu/wino_plan.h"
 #include "codegen/loop/loop.h"
 
@@ -354,6 +355,8 @@ OwnPlan own_plan(const Kernel *kernel, Winograd winograd) {
 /* Only if each tile is whole rows, so that its results lie side by side. */
 bool own_takes_loop(const Node *main) {
   if (main->op != OP_CONV2D && main->op != OP_CONV2D_DGRAD && main->op != OP_MATMUL)
+    return false;
+  if (is_grouped(main)) /* computed column by column */
     return false;
   OwnPlan plan = plan_main(main, true, WINOGRAD_OFF);
   return plan.conv.high.out == 1 || amp_tiles(&plan.conv).across == 1;

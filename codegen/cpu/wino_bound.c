@@ -1,5 +1,6 @@
 #include "codegen/cpu/wino_bound.h"
 
+#include "codegen/cpu/own_grouped.h"
 #include "codegen/cpu/own_plan.h"
 
 #include <float.h>
@@ -264,7 +265,7 @@ static void allow_direct(Arena *arena, const Node *node, const EvalTensor *args,
 const double *wino_bound(Arena *arena, const Node *node, Winograd winograd,
                          const EvalTensor *args) {
   GenClass gen = op_info[node->op].gen;
-  if (gen != GEN_CONV)
+  if (gen != GEN_CONV || is_grouped(node))
     return NULL;
   Node *main = (Node *)(uintptr_t)node;
   OwnPlan plan = own_plan(&(Kernel){0, 1, &main}, winograd);

@@ -4,7 +4,7 @@
 /* A run of pixels in one row of y, and the pixels of x that one tap (r, s) of the filter multiplies
  * for them. */
 typedef struct Taps {
-  int64_t C, K, n;                /* channels in, channels out, pixels of the run */
+  int64_t C, K, n; /* channels in, channels out, both of one group; pixels of the run */
   int64_t x_step, w_step, y_step; /* elements from pixel to pixel, and from k to k + 1 in w */
 } Taps;
 
@@ -69,13 +69,14 @@ static void tap_weight(const Taps *t, double *restrict x, double *restrict w, do
   }
 }
 
-/* Calls `tap` for every tap (r, s) and every row of output pixels, with the run of pixels whose
- * tap is not in the padding. */
+/* Calls `tap` for every tap (r, s), every row of output pixels and every group of channels, with
+ * the run of pixels whose tap is not in the padding. */
 static void conv_walk(const Node *node, EvalTensor x, EvalTensor w, EvalTensor y, TapFn *tap) {
   const int64_t *stride = attr_ints(node, ATTR_STRIDE, 2), *pad = attr_ints(node, ATTR_PAD, 4);
   int64_t H = x.type.dim[1], W = x.type.dim[2], C = x.type.dim[3];
   int64_t K = w.type.dim[0], R = w.type.dim[1], S = w.type.dim[2];
   int64_t P = y.type.dim[1], Q = y.type.dim[2];
+  const int64_t groups = attr_int(node, ATTR_GROUPS, 1), c = C / groups, k = K / groups;
   for (int64_t n = 0; n < x.type.dim[0]; n++)
     for (int64_t p = 0; p < P; p++)
       for (int64_t r = 0; r < R; r++)
@@ -87,9 +88,11 @@ static void conv_walk(const Node *node, EvalTensor x, EvalTensor w, EvalTensor y
           past = past < Q ? past : Q;
           if (h < 0 || h >= H || q >= past)
             continue;
-          Taps taps = {C, K, past - q, stride[1] * C, R * S * C, K};
-          tap(&taps, &x.v[((n * H + h) * W + q * stride[1] + shift) * C], &w.v[(r * S + s) * C],
-              &y.v[((n * P + p) * Q + q) * K]);
+          const Taps taps = {c, k, past - q, stride[1] * C, R * S * c, K};
+          double *from = &x.v[((n * H + h) * W + q * stride[1] + shift) * C];
+          double *to = &y.v[((n * P + p) * Q + q) * K];
+          for (int64_t g = 0; g < groups; g++)
+            tap(&taps, from + g * c, &w.v[(g * k * R * S + r * S + s) * c], to + g * k);
         }
 }
 

@@ -24,13 +24,24 @@ static bool is_low(const DnnOp *op) {
 static const int place_of[3][3] = {
     [DNN_CONV] = {0, 1, 2}, [DNN_DGRAD] = {2, 1, 0}, [DNN_WGRAD] = {0, 2, 1}};
 
+/* Describes the filter. One for several groups has a dimension more in oneDNN, but in memory its
+ * outputs follow each other in the same way: those of group 0, of group 1, and so on. */
+static bool filter_make(Md *md, const DnnOp *op, dnnl_data_type_t type, bool any) {
+  const int64_t c = dnn_filter_c(op), groups = op->groups;
+  if (groups > 1)
+    return dnn_md_make(md, 5, (dnnl_dims_t){groups, op->k / groups, c, op->r, op->s}, type,
+                       any ? dnnl_format_tag_any : dnnl_gohwi);
+  return dnn_md_make(md, 4, (dnnl_dims_t){op->k, c, op->r, op->s}, type,
+                     any ? dnnl_format_tag_any : dnnl_ohwi);
+}
+
 /* Describes x, w and y as they are stored; `part` is the op for one chunk. */
 static bool operands_make(Builder *b, const DnnOp *part, dnnl_data_type_t type,
                           Operand operand[3]) {
   const DnnOp *op = b->op;
   const DnnRef ref[3] = {op->a, op->b, op->out};
   const dnnl_dims_t dim[3] = {{part->n, op->c, op->h, op->w},
-                              {op->k, op->c, op->r, op->s},
+                              {op->k, dnn_filter_c(op), op->r, op->s},
                               {part->n, op->k, op->ho, op->wo}};
   for (int i = 0; i < 3; i++) {
     Operand *o = &operand[i];
@@ -39,7 +50,8 @@ static bool operands_make(Builder *b, const DnnOp *part, dnnl_data_type_t type,
     o->when = i != 1 ? EACH : o->is_result ? LAST : FIRST;
     int64_t bytes = o->count * (op->dtype == AMPRT_F32 ? 4 : 2);
     o->stored = dnn_place_operand(b, ref[place_of[op->kind][i]], i == 1 ? 0 : bytes);
-    if (!dnn_md_make(&o->md, 4, dim[i], type, i == 1 ? dnnl_ohwi : dnnl_nhwc))
+    if (!(i == 1 ? filter_make(&o->md, op, type, false)
+                 : dnn_md_make(&o->md, 4, dim[i], type, dnnl_nhwc)))
       return false;
   }
   return true;
@@ -48,15 +60,11 @@ static bool operands_make(Builder *b, const DnnOp *part, dnnl_data_type_t type,
 /* The layouts that the primitive is asked for. It chooses that of the filter itself, and with
  * DNN_BLOCK those of the activations as well. */
 static bool wanted_make(const DnnOp *part, dnnl_data_type_t type, Md want[3]) {
-  const dnnl_dims_t dim[3] = {{part->n, part->c, part->h, part->w},
-                              {part->k, part->c, part->r, part->s},
-                              {part->n, part->k, part->ho, part->wo}};
-  for (int i = 0; i < 3; i++) {
-    bool any = i == 1 || part->method == DNN_BLOCK;
-    if (!dnn_md_make(&want[i], 4, dim[i], type, any ? dnnl_format_tag_any : dnnl_nhwc))
-      return false;
-  }
-  return true;
+  const dnnl_dims_t x = {part->n, part->c, part->h, part->w};
+  const dnnl_dims_t y = {part->n, part->k, part->ho, part->wo};
+  dnnl_format_tag_t tag = part->method == DNN_BLOCK ? dnnl_format_tag_any : dnnl_nhwc;
+  return dnn_md_make(&want[0], 4, x, type, tag) && filter_make(&want[1], part, type, true) &&
+         dnn_md_make(&want[2], 4, y, type, tag);
 }
 
 /* Adds all steps of the op; `low` as in is_low. */

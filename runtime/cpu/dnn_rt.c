@@ -29,8 +29,8 @@ static void explain(const DnnOp *op, char *error, size_t error_size) {
   snprintf(error, error_size,
            "cannot make %s of [%lld,%lld,%lld,%lld] with a filter [%lld,%lld,%lld,%lld]: %s",
            kind_name[op->kind], (long long)op->n, (long long)op->h, (long long)op->w,
-           (long long)op->c, (long long)op->k, (long long)op->r, (long long)op->s, (long long)op->c,
-           dnn_reason());
+           (long long)op->c, (long long)op->k, (long long)op->r, (long long)op->s,
+           (long long)dnn_filter_c(op), dnn_reason());
 }
 
 int64_t dnn_workspace(const DnnOp *op, char *error, size_t error_size) {

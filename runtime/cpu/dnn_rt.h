@@ -3,9 +3,9 @@
  * others are the program's hooks in AmprtProgram. ampcc is linked with this library too and asks it
  * how much workspace each op needs.
  *
- * Activations are stored as N,H,W,C and filters as K,R,S,C, both without padding. 16-bit floats are
- * widened, computed in f32 and rounded once, unless the CPU has instructions for bf16. A process
- * can run one program at a time. */
+ * Activations are stored as N,H,W,C and filters as K,R,S,C/groups, both without padding. 16-bit
+ * floats are widened, computed in f32 and rounded once, unless the CPU has instructions for bf16. A
+ * process can run one program at a time. */
 #ifndef AMPCC_RUNTIME_CPU_DNN_RT_H
 #define AMPCC_RUNTIME_CPU_DNN_RT_H
 
@@ -22,7 +22,7 @@ typedef enum DnnKind {
 typedef enum DnnMethod {
   DNN_NHWC,  /* oneDNN's convolution reads and writes N,H,W,C in place                      */
   DNN_BLOCK, /* activations are copied to and from the layout that oneDNN prefers           */
-  DNN_GEMM,  /* 1x1 without padding: one matrix product; a stride first picks out the pixels */
+  DNN_GEMM,  /* 1x1, no padding, one group: a matrix product; a stride first picks the pixels */
 } DnnMethod;
 
 /* Where an operand lies: in the arena, in the state block, or in the program as a constant. */
@@ -37,10 +37,16 @@ typedef struct DnnOp {
   int32_t slot;                                  /* position in the list given to dnn_open    */
   int32_t chunk;                                 /* images computed at a time; divides n      */
   int64_t n, h, w, c, k, r, s, ho, wo;
+  int64_t groups;            /* of the channels c and k; 0 is 1 */
   int64_t stride[2], pad[4]; /* top, bottom, left, right */
   DnnRef a, b, out;
   uint64_t workspace, workspace_bytes; /* planned, in the arena */
 } DnnOp;
+
+/* Channels of a filter: those of one group of x. */
+static inline int64_t dnn_filter_c(const DnnOp *op) {
+  return op->groups > 1 ? op->c / op->groups : op->c;
+}
 
 /* Bytes of workspace that the op needs on this CPU with the present number of threads; -1 with one
  * line in `error`. */

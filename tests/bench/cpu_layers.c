@@ -1,17 +1,20 @@
-/* GFLOP/s of the convolutions of ResNet-50 and of the CIFAR ResNet-20, forward, data gradient and
- * filter's gradient: our own kernels against oneDNN as ampcc calls it, run in turn; and where they
- * are of Winograd's method, against our direct ones as well. GFLOP/s count the products of a direct
- * convolution.
+/* GFLOP/s of the convolutions of ResNet-50, of the grouped ones of ResNeXt-50 (32x4d) and a
+ * depthwise one, and of those of the CIFAR ResNet-20: forward, data gradient and filter's gradient.
+ * Our own kernels and oneDNN as ampcc calls it run in turn, and where ours are of Winograd's
+ * method, our direct ones as well. GFLOP/s count the products of a direct convolution.
  *
  *     cpu_layers [THREADS [BATCH [ROUNDS [LAYER [TYPE [KINDS]]]]]]
  *
- * LAYER is a row of `layers`, or `all`; TYPE is f32, f16 or bf16; KINDS some letters of `fdw`, for
- * forward, data and filter's gradient. One thread is timed by its processor time, which other work
- * of the machine does not count to; more threads by the clock. */
+ * LAYER is a row of `layers`, `all`, which are those without groups, or `groups`, those with them;
+ * TYPE is f32, f16 or bf16; KINDS some letters of `fdw`, for forward, data and filter's gradient.
+ * One thread is timed by its processor time, which other work of the machine does not count to;
+ * more threads by the clock. */
 #include "codegen/cpu/onednn.h"
+#include "codegen/cpu/own_grouped.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/text/cpu/conv_grad.h"
 #include "codegen/text/cpu/conv_run.h"
+#include "codegen/text/cpu/grouped_grad.h"
 #include "codegen/text/cpu/wino_grad.h"
 
 #include <errno.h>
@@ -30,19 +33,23 @@ int amp_amx, amp_pairs;
 typedef struct Layer {
   int64_t c, k, h, r, stride; /* h: height and width of x */
   int cifar;
+  int64_t groups; /* 0 is 1 */
 } Layer;
 
 static const Layer layers[] = {
-    {3, 64, 224, 7, 2, 0},    {64, 64, 56, 1, 1, 0},    {64, 64, 56, 3, 1, 0},
-    {64, 256, 56, 1, 1, 0},   {256, 64, 56, 1, 1, 0},   {256, 128, 56, 1, 1, 0},
-    {128, 128, 56, 3, 2, 0},  {128, 512, 28, 1, 1, 0},  {256, 512, 56, 1, 2, 0},
-    {512, 128, 28, 1, 1, 0},  {128, 128, 28, 3, 1, 0},  {512, 256, 28, 1, 1, 0},
-    {256, 256, 28, 3, 2, 0},  {256, 1024, 14, 1, 1, 0}, {512, 1024, 28, 1, 2, 0},
-    {1024, 256, 14, 1, 1, 0}, {256, 256, 14, 3, 1, 0},  {1024, 512, 14, 1, 1, 0},
-    {512, 512, 14, 3, 2, 0},  {512, 2048, 7, 1, 1, 0},  {1024, 2048, 14, 1, 2, 0},
-    {2048, 512, 7, 1, 1, 0},  {512, 512, 7, 3, 1, 0},   {3, 16, 32, 3, 1, 1},
-    {16, 16, 32, 3, 1, 1},    {16, 32, 32, 3, 2, 1},    {32, 32, 16, 3, 1, 1},
-    {32, 64, 16, 3, 2, 1},    {64, 64, 8, 3, 1, 1},
+    {3, 64, 224, 7, 2, 0},       {64, 64, 56, 1, 1, 0},         {64, 64, 56, 3, 1, 0},
+    {64, 256, 56, 1, 1, 0},      {256, 64, 56, 1, 1, 0},        {256, 128, 56, 1, 1, 0},
+    {128, 128, 56, 3, 2, 0},     {128, 512, 28, 1, 1, 0},       {256, 512, 56, 1, 2, 0},
+    {512, 128, 28, 1, 1, 0},     {128, 128, 28, 3, 1, 0},       {512, 256, 28, 1, 1, 0},
+    {256, 256, 28, 3, 2, 0},     {256, 1024, 14, 1, 1, 0},      {512, 1024, 28, 1, 2, 0},
+    {1024, 256, 14, 1, 1, 0},    {256, 256, 14, 3, 1, 0},       {1024, 512, 14, 1, 1, 0},
+    {512, 512, 14, 3, 2, 0},     {512, 2048, 7, 1, 1, 0},       {1024, 2048, 14, 1, 2, 0},
+    {2048, 512, 7, 1, 1, 0},     {512, 512, 7, 3, 1, 0},        {3, 16, 32, 3, 1, 1},
+    {16, 16, 32, 3, 1, 1},       {16, 32, 32, 3, 2, 1},         {32, 32, 16, 3, 1, 1},
+    {32, 64, 16, 3, 2, 1},       {64, 64, 8, 3, 1, 1},          {128, 128, 56, 3, 1, 0, 32},
+    {256, 256, 56, 3, 2, 0, 32}, {256, 256, 28, 3, 1, 0, 32},   {512, 512, 28, 3, 2, 0, 32},
+    {512, 512, 14, 3, 1, 0, 32}, {1024, 1024, 14, 3, 2, 0, 32}, {1024, 1024, 7, 3, 1, 0, 32},
+    {96, 96, 56, 3, 1, 0, 96},
 };
 enum { N_LAYERS = sizeof layers / sizeof *layers, MAX_ROUNDS = 101 };
 
@@ -56,9 +63,15 @@ static double seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+typedef struct Own { /* `grouped` where there are groups */
+  OwnPlan plan;
+  GroupedPlan grouped;
+  bool has_groups;
+} Own;
+
 /* One op in all forms, each with operands and workspace in an arena of its own. */
 typedef struct Contest {
-  OwnPlan own, direct;
+  Own own, direct;
   DnnOp dnn;
   AmprtRun own_run, direct_run, dnn_run;
   uint64_t out; /* offset of the result in all arenas */
@@ -92,11 +105,11 @@ static Node *make_node(Arena *memory, DnnKind kind, int64_t dim[3][4], const Dnn
   snprintf(text, sizeof text,
            "graph @g stage lowered {\n %%a = input {name=\"a\"} : %s[%s]\n"
            " %%b = input {name=\"b\"} : %s[%s]\n"
-           " %%y = %s %%a, %%b {stride=[%d,%d], pad=[%d,%d,%d,%d]%s%s%s} : %s[%s]\n"
+           " %%y = %s %%a, %%b {stride=[%d,%d], pad=[%d,%d,%d,%d], groups=%d%s%s%s} : %s[%s]\n"
            " output %%y {name=\"y\"}\n}\n",
            type_name, shape[0], type_name, shape[1], names[kind], (int)op->stride[0],
            (int)op->stride[1], (int)op->pad[0], (int)op->pad[1], (int)op->pad[2], (int)op->pad[3],
-           kind == DNN_CONV ? "" : ", shape=[", kind == DNN_CONV ? "" : shape[2],
+           (int)op->groups, kind == DNN_CONV ? "" : ", shape=[", kind == DNN_CONV ? "" : shape[2],
            kind == DNN_CONV ? "" : "]", type_name, shape[2]);
   Diag diag = {.out = stderr, .source = text};
   Module *module = module_parse(memory, "layer", text, &diag);
@@ -107,9 +120,27 @@ static Node *make_node(Arena *memory, DnnKind kind, int64_t dim[3][4], const Dnn
   BUG("no op");
 }
 
+static Own open_grouped(const Node *node, const AmpRef at[3], int64_t from, AmprtRun *run) {
+  GroupedPlan plan = grouped_plan(node);
+  AmpGrouped *conv = &plan.conv;
+  AmpGroupedGrad *grad = &plan.grad;
+  run->arena = arena(from, plan.workspace);
+  run->threads = &amprt_threads;
+  conv->in = grad->x = at[0];
+  conv->filter = grad->dy = at[1];
+  conv->out = grad->out = at[2];
+  conv->packed += from;
+  conv->lane += from;
+  grad->sums += from;
+  grad->lane += from;
+  return (Own){.grouped = plan, .has_groups = true};
+}
+
 /* Plans one of our own forms; operands lie at `at`, workspace begins at `from`. */
-static OwnPlan open_own(Node *node, Winograd winograd, const AmpRef at[3], int64_t from,
-                        AmprtRun *run) {
+static Own open_own(Node *node, Winograd winograd, const AmpRef at[3], int64_t from,
+                    AmprtRun *run) {
+  if (is_grouped(node))
+    return open_grouped(node, at, from, run);
   OwnPlan plan = own_plan(&(Kernel){0, 1, &node}, winograd);
   AmpConv *conv = &plan.conv;
   AmpConvGrad *grad = &plan.grad;
@@ -122,13 +153,14 @@ static OwnPlan open_own(Node *node, Winograd winograd, const AmpRef at[3], int64
   conv->lane += from;
   grad->sums += from;
   grad->lane += from;
-  return plan;
+  return (Own){.plan = plan};
 }
 
 static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind, int64_t n) {
   char error[300];
-  int64_t pad = l->r / 2, ho = (l->h + 2 * pad - l->r) / l->stride + 1;
-  int64_t dim[3][4] = {{n, l->h, l->h, l->c}, {l->k, l->r, l->r, l->c}, {n, ho, ho, l->k}};
+  int64_t groups = l->groups ? l->groups : 1, pad = l->r / 2,
+          ho = (l->h + 2 * pad - l->r) / l->stride + 1;
+  int64_t dim[3][4] = {{n, l->h, l->h, l->c}, {l->k, l->r, l->r, l->c / groups}, {n, ho, ho, l->k}};
   int64_t at[4] = {0};
   for (int i = 0; i < 3; i++)
     at[i + 1] = (at[i] + dim[i][0] * dim[i][1] * dim[i][2] * dim[i][3] * size + 4095) / 4096 * 4096;
@@ -141,6 +173,7 @@ static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind
                          .w = l->h,
                          .c = l->c,
                          .k = l->k,
+                         .groups = groups,
                          .r = l->r,
                          .s = l->r,
                          .ho = ho,
@@ -169,11 +202,15 @@ static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind
   c->direct = open_own(node, WINOGRAD_OFF, ref, at[3], &c->direct_run);
 }
 
-static void run_plan(const OwnPlan *plan, const AmprtRun *run) {
-  if (plan->is_grad)
-    amp_conv_grad(run, &plan->grad);
+static void run_plan(const Own *own, const AmprtRun *run) {
+  if (own->grouped.is_grad)
+    amp_grouped_grad(run, &own->grouped.grad);
+  else if (own->has_groups)
+    amp_grouped(run, &own->grouped.conv);
+  else if (own->plan.is_grad)
+    amp_conv_grad(run, &own->plan.grad);
   else
-    amp_conv(run, &plan->conv);
+    amp_conv(run, &own->plan.conv);
 }
 static void run_own(Contest *c) {
   run_plan(&c->own, &c->own_run);
@@ -232,22 +269,26 @@ static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double tot
   for (int i = 0; i < rounds; i++) {
     for (int k = 0; k < FORMS; k++) {
       int f = i % 2 ? FORMS - 1 - k : k;
-      if (f != DIRECT || c.own.winograd)
+      if (f != DIRECT || c.own.plan.winograd)
         now[f] = time_of(form[f], &c);
     }
-    if (!c.own.winograd)
+    if (!c.own.plan.winograd)
       now[DIRECT] = now[OWN];
     for (int f = 0; f < FORMS; f++) {
       best[f] = fmin(best[f], now[f]);
       ratio[f][i] = now[f] / now[OWN];
     }
   }
-  double flop = 2e-9 * (double)(n * c.dnn.ho * c.dnn.wo * l->k * l->c * l->r * l->r);
-  printf("| %dx%d%s %d->%d @%d | %s | %.0f | %.0f |", (int)l->r, (int)l->r,
-         l->stride == 2 ? "/2" : "", (int)l->c, (int)l->k, (int)l->h, names[kind], flop / best[OWN],
-         flop / best[DNN]);
+  double flop =
+      2e-9 * (double)(n * c.dnn.ho * c.dnn.wo * l->k * l->c * l->r * l->r) / (double)c.dnn.groups;
+  char groups[24] = "";
+  if (l->groups)
+    snprintf(groups, sizeof groups, " by %d", (int)l->groups);
+  printf("| %dx%d%s %d->%d%s @%d | %s | %.0f | %.0f |", (int)l->r, (int)l->r,
+         l->stride == 2 ? "/2" : "", (int)l->c, (int)l->k, groups, (int)l->h, names[kind],
+         flop / best[OWN], flop / best[DNN]);
   print_ratios(ratio[DNN], rounds);
-  if (c.own.winograd) {
+  if (c.own.plan.winograd) {
     printf(" %.0f |", flop / best[DIRECT]);
     print_ratios(ratio[DIRECT], rounds);
   } else {
@@ -294,6 +335,7 @@ int main(int argc, char **argv) {
   int rounds = argc > 3 ? atoi(argv[3]) : 9;
   CHECK(threads >= 1 && threads <= AMP_TEAM, "1 to %d threads", AMP_TEAM);
   const char *only = argc > 4 ? argv[4] : "all", *kinds = argc > 6 ? argv[6] : "fdw";
+  const int only_row = strspn(only, "0123456789") == strlen(only) ? atoi(only) : -1;
   if (argc > 5)
     choose_type(argv[5]);
   CHECK(rounds >= 1 && rounds <= MAX_ROUNDS, "1 to %d rounds", MAX_ROUNDS);
@@ -307,8 +349,8 @@ int main(int argc, char **argv) {
          "|---|---|---|---|---|---|---|\n");
   for (int i = 0; i < N_LAYERS; i++)
     for (int kind = DNN_CONV; kind <= DNN_WGRAD; kind++)
-      if ((strcmp(only, "all") == 0 || atoi(only) == i) && strchr(kinds, "fdw"[kind]) &&
-          !(kind == DNN_DGRAD && layers[i].c == 3))
+      if ((strcmp(only, layers[i].groups ? "groups" : "all") == 0 || only_row == i) &&
+          strchr(kinds, "fdw"[kind]) && !(kind == DNN_DGRAD && layers[i].c == 3))
         play(&layers[i], (DnnKind)kind, layers[i].cifar ? 16 * batch : batch, rounds, total);
   printf("sums of the fastest runs: own %.1f ms, own direct %.1f ms, oneDNN %.1f ms\n",
          1e3 * total[OWN], 1e3 * total[DIRECT], 1e3 * total[DNN]);

@@ -84,16 +84,17 @@ static double element(const unsigned char *at, int dtype, int64_t i) {
 /* One loop nest computes all three convolutions; `op` says which of x, w and y is summed from the
  * other two. */
 static void convolve(const DnnOp *op, double *x, double *w, double *y) {
+  int64_t C = dnn_filter_c(op), K = op->k / (op->c / C); /* of one group */
   for (int64_t n = 0; n < op->n; n++)
-    for (int64_t i = 0; i < op->ho * op->wo * op->k * op->r * op->s * op->c; i++) {
-      int64_t c = i % op->c, s = i / op->c % op->s, r = i / op->c / op->s % op->r;
-      int64_t j = i / op->c / op->s / op->r, k = j % op->k, v = j / op->k % op->wo,
+    for (int64_t i = 0; i < op->ho * op->wo * op->k * op->r * op->s * C; i++) {
+      int64_t c = i % C, s = i / C % op->s, r = i / C / op->s % op->r;
+      int64_t j = i / C / op->s / op->r, k = j % op->k, v = j / op->k % op->wo,
               u = j / op->k / op->wo;
       int64_t h = u * op->stride[0] + r - op->pad[0], g = v * op->stride[1] + s - op->pad[2];
       if (h < 0 || h >= op->h || g < 0 || g >= op->w)
         continue;
-      double *px = &x[((n * op->h + h) * op->w + g) * op->c + c];
-      double *pw = &w[((k * op->r + r) * op->s + s) * op->c + c];
+      double *px = &x[((n * op->h + h) * op->w + g) * op->c + k / K * C + c];
+      double *pw = &w[((k * op->r + r) * op->s + s) * C + c];
       double *py = &y[((n * op->ho + u) * op->wo + v) * op->k + k];
       if (op->kind == DNN_CONV)
         *py += *px * *pw;
@@ -114,7 +115,7 @@ static void multiply(const DnnOp *op, const double *a, const double *b, double *
 
 /* The three operands in the order a, b, out. */
 static void sizes(const DnnOp *op, int64_t size[3]) {
-  int64_t x = op->n * op->h * op->w * op->c, w = op->k * op->r * op->s * op->c,
+  int64_t x = op->n * op->h * op->w * op->c, w = op->k * op->r * op->s * dnn_filter_c(op),
           y = op->n * op->ho * op->wo * op->k;
   const int64_t all[][3] = {
       {x, w, y}, {y, w, x}, {x, y, w}, {op->n * op->c, op->c * op->k, op->n * op->k}};
@@ -134,12 +135,12 @@ static void expect(const DnnOp *op, const Tensor t[3]) {
 }
 
 static int complain(const DnnOp *op, const char *what) {
-  printf(
-      "kind %d method %d dtype %d chunk %d: x %lld,%lld,%lld,%lld w %lld,%lld,%lld stride %lld pad "
-      "%lld,%lld: %s\n",
-      op->kind, op->method, op->dtype, op->chunk, (long long)op->n, (long long)op->h,
-      (long long)op->w, (long long)op->c, (long long)op->k, (long long)op->r, (long long)op->s,
-      (long long)op->stride[0], (long long)op->pad[0], (long long)op->pad[1], what);
+  printf("kind %d method %d dtype %d chunk %d: x %lld,%lld,%lld,%lld w %lld,%lld,%lld groups %lld "
+         "stride %lld pad %lld,%lld: %s\n",
+         op->kind, op->method, op->dtype, op->chunk, (long long)op->n, (long long)op->h,
+         (long long)op->w, (long long)op->c, (long long)op->k, (long long)op->r, (long long)op->s,
+         (long long)op->groups, (long long)op->stride[0], (long long)op->pad[0],
+         (long long)op->pad[1], what);
   return 1;
 }
 
@@ -212,15 +213,33 @@ static int check(DnnOp op) {
 }
 
 typedef struct Shape {
-  int64_t n, h, w, c, k, r, s, stride, pad[4];
+  int64_t n, h, w, c, k, r, s, stride, pad[4], groups;
 } Shape;
 
 static const Shape shape[] = {
-    {1, 1, 1, 1, 1, 1, 1, 1, {0}},           {2, 5, 7, 3, 5, 3, 3, 1, {1, 1, 1, 1}},
-    {4, 8, 8, 16, 8, 3, 3, 1, {1, 1, 1, 1}}, {2, 9, 9, 8, 16, 3, 3, 2, {0, 1, 0, 1}},
-    {4, 6, 5, 8, 24, 1, 1, 1, {0}},          {3, 7, 6, 17, 9, 1, 1, 2, {0}},
-    {2, 8, 8, 32, 16, 1, 1, 2, {0}},         {2, 15, 15, 3, 8, 7, 7, 2, {3, 2, 3, 2}},
-    {2, 4, 6, 8, 8, 1, 3, 1, {0, 0, 1, 1}},  {2, 5, 5, 8, 8, 5, 5, 1, {2, 2, 2, 2}},
+    {1, 1, 1, 1, 1, 1, 1, 1, {0}},
+    {2, 5, 7, 3, 5, 3, 3, 1, {1, 1, 1, 1}},
+    {4, 8, 8, 16, 8, 3, 3, 1, {1, 1, 1, 1}},
+    {2, 9, 9, 8, 16, 3, 3, 2, {0, 1, 0, 1}},
+    {4, 6, 5, 8, 24, 1, 1, 1, {0}},
+    {3, 7, 6, 17, 9, 1, 1, 2, {0}},
+    {2, 8, 8, 32, 16, 1, 1, 2, {0}},
+    {2, 15, 15, 3, 8, 7, 7, 2, {3, 2, 3, 2}},
+    {2, 4, 6, 8, 8, 1, 3, 1, {0, 0, 1, 1}},
+    {2, 5, 5, 8, 8, 5, 5, 1, {2, 2, 2, 2}},
+    /* several groups; the last four rows are depthwise */
+    {2, 6, 7, 4, 6, 3, 3, 1, {1, 1, 1, 1}, 2},
+    {4, 8, 8, 16, 32, 3, 3, 1, {1, 1, 1, 1}, 2},
+    {2, 9, 9, 32, 32, 3, 3, 2, {0, 1, 0, 1}, 4},
+    {2, 8, 8, 64, 64, 3, 3, 1, {1, 1, 1, 1}, 4},
+    {2, 6, 5, 12, 6, 1, 1, 1, {0}, 3},
+    {3, 7, 6, 16, 32, 1, 1, 2, {0}, 2},
+    {2, 9, 8, 20, 12, 1, 1, 2, {0}, 4},
+    {2, 9, 9, 6, 8, 5, 5, 2, {2, 2, 2, 2}, 2},
+    {2, 7, 6, 16, 16, 3, 3, 1, {1, 1, 1, 1}, 16},
+    {4, 9, 9, 24, 24, 5, 5, 2, {2, 2, 2, 2}, 24},
+    {2, 8, 7, 5, 5, 3, 3, 2, {0, 1, 0, 1}, 5},
+    {2, 6, 6, 8, 16, 3, 3, 1, {1, 1, 1, 1}, 8},
 };
 
 static int check_conv(const Shape *s) {
@@ -229,7 +248,7 @@ static int check_conv(const Shape *s) {
     for (int method = DNN_NHWC; method <= DNN_GEMM; method++)
       for (int dtype = AMPRT_F32; dtype <= AMPRT_BF16; dtype++)
         for (int chunk = 1; chunk <= s->n; chunk++) {
-          if (s->n % chunk || (method == DNN_GEMM && s->r * s->s > 1))
+          if (s->n % chunk || (method == DNN_GEMM && (s->r * s->s > 1 || s->groups)))
             continue;
           DnnOp op = {.kind = (uint8_t)kind,
                       .method = (uint8_t)method,
@@ -242,6 +261,7 @@ static int check_conv(const Shape *s) {
                       .k = s->k,
                       .r = s->r,
                       .s = s->s,
+                      .groups = s->groups,
                       .stride = {s->stride, s->stride}};
           memcpy(op.pad, s->pad, sizeof op.pad);
           op.ho = (s->h + s->pad[0] + s->pad[1] - s->r) / s->stride + 1;

@@ -1,0 +1,324 @@
+/* Grouped convolutions and their data gradients: for each row of the results of a tile and a column
+ * [copy of the rows that it is the first to read] -> [register tiles] -> [store]. As many rows as
+ * the window has are kept, in the first-level cache. Tiles are shared out to threads, and where
+ * there are few, columns as well. Each result is one sum in f32, in the order row of the window,
+ * tap, channel, whatever tile computes it. */
+#ifndef AMP_GROUPED_H
+#define AMP_GROUPED_H
+
+#include "codegen/text/cpu/conv.h"
+#include "codegen/text/cpu/grouped_image.h"
+
+/* What the register tiles of a row of results have in common. */
+typedef struct AmpGroupedTile {
+  const float *const *row; /* what the rows of the window read for result 0, */
+  int64_t rows, run;       /* how many there are, and elements of one for each result */
+  int64_t step;            /* floats from result to result */
+} AmpGroupedTile;
+
+/* Computes some neighbouring results, the first of which reads from element x of the rows on, with
+ * the packed filter at w. The later half of them has a pointer of its own, as an address has only a
+ * few multiples of `step`. */
+AMP_INLINE void amp_grouped_tile(const AmpGroupedTile *t, int64_t x, const float *restrict w,
+                                 float *restrict y, const int results, const int vectors,
+                                 const int spread) {
+  const int near = results % 2 ? results : results / 2, each = spread ? AMP_WIDE : 1;
+  const int64_t step = t->step;
+  AmpV sum[14][2];
+  AMP_UNROLL(14)
+  for (int p = 0; p < results; p++)
+    AMP_UNROLL(2)
+  for (int v = 0; v < vectors; v++)
+    sum[p][v] = amp_v_all(0);
+  for (int64_t r = 0; r < t->rows; r++) {
+    const AmpElement *near_x = t->row[r] + x, *far_x = near_x + near * step;
+    for (int64_t i = 0; i < t->run; i++, near_x += each, far_x += each, w += vectors * AMP_WIDE) {
+      AMP_FORGET(near_x, far_x);
+      AmpV b[2];
+      AMP_UNROLL(2)
+      for (int v = 0; v < vectors; v++)
+        b[v] = amp_v_load(w + v * AMP_WIDE);
+      AMP_UNROLL(14)
+      for (int p = 0; p < results; p++) {
+        const AmpElement *at = p < near ? near_x + p * step : far_x + (p - near) * step;
+        const AmpV q = spread ? amp_v_load((const float *)at) : amp_v_all(*at);
+        AMP_UNROLL(2)
+        for (int v = 0; v < vectors; v++)
+          sum[p][v] = amp_v_fma(q, b[v], sum[p][v]);
+      }
+    }
+  }
+  AMP_UNROLL(14)
+  for (int p = 0; p < results; p++)
+    AMP_UNROLL(2)
+  for (int v = 0; v < vectors; v++)
+    amp_v_store(y + (p * vectors + v) * AMP_WIDE, sum[p][v]);
+}
+
+/* How many results the register tiles have, the largest first. */
+#ifdef __AVX512F__
+#define AMP_GROUPED_TILES(T, v, spread)                                                            \
+  T(14, v, spread) T(7, v, spread) T(4, v, spread) T(2, v, spread) T(1, v, spread)
+#else
+#define AMP_GROUPED_TILES(T, v, spread)                                                            \
+  T(6, v, spread) T(4, v, spread) T(2, v, spread) T(1, v, spread)
+#endif
+
+typedef struct AmpGroupedRow {
+  int results;
+  void (*run)(const AmpGroupedTile *t, int64_t x, const float *w, float *y);
+} AmpGroupedRow;
+
+#define AMP_GROUPED_TILE(p, v, spread)                                                             \
+  AMP_FN void amp_grouped_tile_##p##x##v##_##spread(const AmpGroupedTile *t, int64_t x,            \
+                                                    const float *w, float *y) {                    \
+    amp_grouped_tile(t, x, w, y, p, v, spread);                                                    \
+  }
+#define AMP_GROUPED_ROW(p, v, spread) {p, amp_grouped_tile_##p##x##v##_##spread},
+AMP_GROUPED_TILES(AMP_GROUPED_TILE, 1, 0)
+AMP_GROUPED_TILES(AMP_GROUPED_TILE, 2, 0)
+AMP_GROUPED_TILES(AMP_GROUPED_TILE, 1, 1)
+static const AmpGroupedRow amp_grouped_rows[3][6] = {{AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 0)},
+                                                     {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 2, 0)},
+                                                     {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 1)}};
+
+/* ---- the filter ---- */
+
+/* The axes of results that leave one pair of remainders (see AmpAxis), and the place of their taps
+ * in the packed filter of a column. */
+typedef struct AmpGroupedPhase {
+  AmpAxis high, wide;
+  int64_t first; /* taps of the phases before */
+} AmpGroupedPhase;
+
+AMP_INLINE int64_t amp_grouped_phases(const AmpGrouped *a) {
+  return amp_remainders(&a->high, a->backward) * amp_remainders(&a->wide, a->backward);
+}
+AMP_FN void amp_grouped_phase(const AmpGrouped *a, int64_t i, AmpGroupedPhase *phase) {
+  const int64_t across = amp_remainders(&a->wide, a->backward);
+  phase->first = i ? phase->first + phase->high.taps * phase->wide.taps : 0;
+  phase->high = amp_axis(&a->high, a->backward, i / across);
+  phase->wide = amp_axis(&a->wide, a->backward, i % across);
+}
+
+/* Floats of the packed filter of a column: for each phase, tap and channel that is read, as many
+ * vectors as the column has. What lies beyond its last channel is zero. */
+AMP_INLINE int64_t amp_grouped_packed(const AmpGrouped *a, const AmpGroups *g) {
+  return a->high.taps * a->wide.taps * g->reads * (g->spread ? AMP_WIDE : AMP_OUTS);
+}
+
+typedef struct AmpGroupedLoop {
+  const AmpGrouped *a;
+  AmpGroups g;
+  AmpAxis high, wide; /* of all phases together */
+  int64_t columns, down, across, parts;
+  int wild; /* has the filter Inf or NaN? */
+} AmpGroupedLoop;
+
+/* Packs one tap for a column. Channels that are read lie side by side in the filter, or for a data
+ * gradient channels of the result in a group. */
+AMP_FN void amp_grouped_pack_tap(const AmpGroupedLoop *l, const AmpColumn *column, float *to,
+                                 const void *filter, int64_t tap) {
+  const AmpGrouped *a = l->a;
+  const int64_t width = column->vectors * AMP_WIDE, reads = l->g.reads, makes = l->g.makes;
+  amp_zero(to, reads * width);
+  for (int64_t i = 0, n = 0; i < column->n; i += n) {
+    float buf[AMP_BUFFER];
+    const int64_t k = column->first + i;
+    const int64_t at =
+        k / makes * a->filter_group + k % makes * a->filter_out + tap * a->filter_tap;
+    n = a->backward ? amp_least(makes - k % makes, column->n - i) : 1;
+    for (int64_t j = 0; j < reads && a->backward; j++) {
+      const float *v = amp_read(a->filter.dtype, filter, at + j * a->filter_in, (int)n, buf);
+      for (int64_t k0 = 0; k0 < n; k0++)
+        to[j * width + i + k0] = v[k0];
+    }
+    for (int64_t j = 0; j < reads && !a->backward; j += AMP_WIDTH) {
+      const int m = (int)amp_least(AMP_WIDTH, reads - j);
+      const float *v = amp_read(a->filter.dtype, filter, at + j, m, buf);
+      for (int64_t j0 = 0; j0 < m; j0++)
+        to[(j + j0) * width + i] = v[j0];
+    }
+  }
+}
+
+AMP_FN void amp_grouped_pack(const AmprtRun *run, const void *args, int64_t i) {
+  AmpGroupedLoop *l = (AmpGroupedLoop *)(uintptr_t)args;
+  const AmpGrouped *a = l->a;
+  const AmpColumn column = amp_column(&l->g, i);
+  const void *filter = amp_at(run, &a->filter);
+  const int64_t all = amp_grouped_packed(a, &l->g), tap = l->g.reads * column.vectors * AMP_WIDE;
+  float *packed = (float *)(void *)(run->arena + a->packed) + i * all, *to = packed;
+  AmpGroupedPhase p = {.first = 0};
+  for (int64_t phase = 0; phase < amp_grouped_phases(a); phase++) {
+    amp_grouped_phase(a, phase, &p);
+    for (int64_t r = 0; r < p.high.taps; r++)
+      for (int64_t s = 0; s < p.wide.taps; s++, to += tap)
+        amp_grouped_pack_tap(l, &column, to, filter,
+                             (p.high.filter_first + r * p.high.filter_step) * a->wide.taps +
+                                 p.wide.filter_first + s * p.wide.filter_step);
+  }
+  int wild = 0;
+  for (const float *x = packed; x < to; x += AMP_WIDE)
+    wild |= amp_v_any(((AmpVBits)amp_v_load(x) & 0x7f800000) == 0x7f800000);
+  if (wild)
+    __atomic_store_n(&l->wild, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- tiles ---- */
+
+/* A column of one tile, while it is computed. */
+typedef struct AmpGroupedPart {
+  const AmpGroupedLoop *l;
+  AmpColumn column;
+  AmpReach cols_in;    /* of the rows that are copied; */
+  int64_t first, next; /* the first of all and the next one to be copied */
+  const float **row;   /* what rows of the window read, and */
+  float *ring;         /* the rows, each in the place of the one before that is no longer read */
+  const float *filter; /* the column's packed filter */
+  int64_t image, row0, col, rows, cols;
+  void *out;
+} AmpGroupedPart;
+
+/* Where row h of the image is copied to. */
+AMP_INLINE float *amp_grouped_row(const AmpGroupedPart *p, int64_t h) {
+  return p->ring +
+         (h - p->first) % p->l->high.taps * amp_grouped_line(&p->l->g, p->cols_in.n, AMP_WIDE);
+}
+
+/* Stores n channels, in the result's type. */
+AMP_INLINE void amp_grouped_write(int dtype, void *out, int64_t to, int n, const float *from) {
+  if (n % AMP_WIDE) {
+    amp_write(dtype, out, to, n, from);
+    return;
+  }
+  for (int i = 0; i < n; i += AMP_WIDE)
+    if (dtype == AMPRT_F32)
+      amp_v_store((float *)out + to + i, amp_v_load(from + i));
+    else
+      amp_v_round(dtype, (uint16_t *)out + to + i, amp_v_load(from + i));
+}
+
+/* Stores n results of a phase, from (row, col) of the tile on, and fetches the places below. */
+AMP_FN void amp_grouped_store(const AmpGroupedPart *p, const AmpGroupedPhase *phase, int64_t row,
+                              int64_t col, const float *from, int n) {
+  const AmpGrouped *a = p->l->a;
+  const int64_t h = phase->high.out_first + (p->row0 + row) * phase->high.out_step;
+  const int64_t w = phase->wide.out_first + (p->col + col) * phase->wide.out_step;
+  const int64_t below = phase->high.out_step * a->wide.out * a->k * amp_size(a->out.dtype);
+  int64_t to = ((p->image * a->high.out + h) * a->wide.out + w) * a->k + p->column.first;
+  for (; n > 0; n--, to += phase->wide.out_step * a->k, from += p->column.vectors * AMP_WIDE) {
+    amp_grouped_write(a->out.dtype, p->out, to, (int)p->column.n, from);
+    __builtin_prefetch((const unsigned char *)p->out + to * amp_size(a->out.dtype) + below, 1);
+  }
+}
+
+/* One result, without the products of padding, which would not be 0 where the filter has Inf or
+ * NaN. */
+AMP_FN void amp_grouped_exact(const AmpGroupedPart *p, const AmpGroupedPhase *phase,
+                              const AmpGroupedTile *tile, int64_t row, int64_t col, int64_t x,
+                              const float *w) {
+  const AmpGrouped *a = p->l->a;
+  const int64_t width = p->column.vectors * AMP_WIDE, reads = p->l->g.reads;
+  const int64_t h = (p->row0 + row) * phase->high.step + phase->high.origin;
+  const int64_t first = (p->col + col) * phase->wide.step + phase->wide.origin;
+  float sum[AMP_OUTS] = {0};
+  for (int64_t r = 0; r < tile->rows; r++)
+    for (int64_t i = 0; i < tile->run; i++) {
+      const int64_t at = first + i / reads;
+      if (h + r < 0 || h + r >= a->high.in || at < 0 || at >= a->wide.in)
+        continue;
+      const float *v = tile->row[r] + x + i * (p->l->g.spread ? AMP_WIDE : 1);
+      const float *b = w + (r * tile->run + i) * width;
+      for (int64_t k = 0; k < width; k += AMP_WIDE)
+        amp_v_store(sum + k, amp_v_fma(p->l->g.spread ? amp_v_load(v) : amp_v_all(*v),
+                                       amp_v_load(b + k), amp_v_load(sum + k)));
+    }
+  amp_grouped_store(p, phase, row, col, sum, 1);
+}
+
+/* Row i of the results of a phase. */
+AMP_FN void amp_grouped_phase_row(const AmpGroupedPart *p, const AmpGroupedPhase *phase,
+                                  int64_t i) {
+  const AmpGroups *g = &p->l->g;
+  const int64_t pixel = amp_column_pixel(g), right = phase->wide.origin - p->l->wide.origin;
+  const int64_t first = (p->row0 + i) * phase->high.step + phase->high.origin;
+  const int64_t cols = amp_least(p->cols, phase->wide.outs - p->col);
+  const float *w = p->filter + phase->first * g->reads * p->column.vectors * AMP_WIDE;
+  const AmpGroupedRow *row = amp_grouped_rows[g->spread ? 2 : p->column.vectors - 1];
+  const AmpGroupedTile tile = {p->row, phase->high.taps, phase->wide.taps * g->reads,
+                               phase->wide.step * pixel};
+  float sums[14 * AMP_OUTS];
+  for (int64_t r = 0; r < phase->high.taps; r++)
+    p->row[r] = amp_grouped_row(p, first + r);
+  for (int64_t j = 0; j < cols && p->l->wild; j++)
+    amp_grouped_exact(p, phase, &tile, i, j, j * tile.step + right * pixel, w);
+  for (int64_t j = 0; j < cols && !p->l->wild; j += row->results) {
+    while (row->results > cols - j)
+      row++;
+    row->run(&tile, j * tile.step + right * pixel, w, sums);
+    amp_grouped_store(p, phase, i, j, sums, row->results);
+  }
+}
+
+/* A column: row after row, as rows are copied. */
+AMP_FN void amp_grouped_column(AmpGroupedPart *p, const AmpImages *images) {
+  const AmpGroupedLoop *l = p->l;
+  p->first = p->next = p->row0 * l->high.step + l->high.origin;
+  for (int64_t i = 0; i < p->rows; i++) {
+    const AmpReach reach = amp_reach_of(&l->high, p->row0 + i, 1);
+    for (p->next = amp_most(p->next, reach.first); p->next < reach.first + reach.n; p->next++)
+      amp_grouped_copy(images, &l->g, &p->column, p->image, p->next, p->cols_in,
+                       amp_grouped_row(p, p->next));
+    AmpGroupedPhase phase = {.first = 0};
+    for (int64_t k = 0; k < amp_grouped_phases(l->a); k++) {
+      amp_grouped_phase(l->a, k, &phase);
+      if (p->row0 + i < phase.high.outs)
+        amp_grouped_phase_row(p, &phase, i);
+    }
+  }
+}
+
+/* Some columns of one tile. */
+AMP_FN void amp_grouped_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpGroupedLoop *l = (const AmpGroupedLoop *)args;
+  const AmpGrouped *a = l->a;
+  const int64_t tile = chunk / l->parts, part = chunk % l->parts;
+  const int64_t below = l->high.step * a->wide.in * a->c;
+  const AmpImages images = {amp_at(run, &a->in), a->high.in, a->wide.in, a->c, below, a->in.dtype};
+  unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
+  AmpGroupedPart p = {.l = l,
+                      .row = (const float **)(void *)lane,
+                      .image = tile / l->across / l->down,
+                      .row0 = tile / l->across % l->down * a->rows,
+                      .col = tile % l->across * a->cols,
+                      .out = amp_at(run, &a->out)};
+  p.ring = (float *)(void *)(lane + amp_ceil(a->high.taps * (int64_t)sizeof *p.row, AMP_LINE));
+  p.rows = amp_least(a->rows, l->high.outs - p.row0);
+  p.cols = amp_least(a->cols, l->wide.outs - p.col);
+  p.cols_in = amp_reach_of(&l->wide, p.col, p.cols);
+  for (int64_t i = part * l->columns / l->parts; i < (part + 1) * l->columns / l->parts; i++) {
+    p.column = amp_column(&l->g, i);
+    p.filter =
+        (const float *)(const void *)(run->arena + a->packed) + i * amp_grouped_packed(a, &l->g);
+    amp_grouped_column(&p, &images);
+  }
+}
+
+AMP_LIBRARY_FN(amp_grouped)(const AmprtRun *run, const void *args) {
+  enum { CHUNKS = 4 }; /* for each thread, at least */
+  const AmpGrouped *a = (const AmpGrouped *)args;
+  AmpGroupedLoop l = {.a = a,
+                      .g = amp_groups(a->groups, a->c, a->k),
+                      .high = amp_axis_span(&a->high, a->backward),
+                      .wide = amp_axis_span(&a->wide, a->backward)};
+  l.columns = amp_columns(&l.g, AMP_WIDE);
+  l.down = amp_pieces(l.high.outs, a->rows);
+  l.across = amp_pieces(l.wide.outs, a->cols);
+  const int64_t tiles = a->n * l.down * l.across;
+  l.parts = amp_least(l.columns, amp_pieces(CHUNKS * (int64_t)run->threads->count(), tiles));
+  amp_parallel(run, l.columns, amp_grouped_pack, &l);
+  amp_parallel(run, tiles * l.parts, amp_grouped_chunk, &l);
+}
+
+#endif

@@ -153,11 +153,12 @@ CudnnObject cuda_conv_graph(Draft *draft, const ConvOp *op) {
     cuda_draft_fail(draft, "no output", CUDNN_STATUS_BAD_PARAM);
     return NULL;
   }
+  /* cuDNN has no attribute for groups: there are as many as w's channels fit into those of x. */
   ConvBuilder b = {.draft = draft,
                    .op = op,
                    .type = cudnn_type[op->dtype],
                    .x = {op->n, op->c, op->h, op->w},
-                   .w = {op->k, op->c, op->r, op->s},
+                   .w = {op->k, op->c / op->groups, op->r, op->s},
                    .y = {op->n, op->k, ho, wo}};
   build[op->form](&b);
   CudnnObject graph = cuda_draft_new(draft, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

@@ -37,7 +37,8 @@ ConvOp plan_op(const Node *node) {
                  .c = x[3],
                  .k = w[0],
                  .r = w[1],
-                 .s = w[2]};
+                 .s = w[2],
+                 .groups = attr_int(node, ATTR_GROUPS, 1)};
     memcpy(op.stride, stride, sizeof op.stride);
     memcpy(op.pad, pad, sizeof op.pad);
     return op;
@@ -70,7 +71,7 @@ static bool is_countable(const ConvOp *op) {
 static bool row_takes(const PlanForm *row, const ConvOp *op) {
   int64_t filter = op->r > op->s ? op->r : op->s;
   int64_t stride = op->stride[0] > op->stride[1] ? op->stride[0] : op->stride[1];
-  return op->dtype == CONV_F16 && op->c % row->c == 0 && op->k % row->k == 0 &&
+  return op->dtype == CONV_F16 && op->groups == 1 && op->c % row->c == 0 && op->k % row->k == 0 &&
          (row->filter == 0 || filter <= row->filter) &&
          (row->stride == 0 || stride <= row->stride) && op->pad[0] == op->pad[1] &&
          op->pad[2] == op->pad[3] && is_countable(op);

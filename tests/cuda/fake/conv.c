@@ -12,27 +12,30 @@ static void add_scaled(float *restrict to, const float *restrict from, float by,
 typedef void Join(const FakeConv *c, const float *x, const float *y, int64_t tap, float *to_x,
                   float *to_y, float *filter);
 
-/* The filter is [r,s,c,k] here. */
+/* Here the filter is [r,s,c,k/groups]: each channel of x has those of y that are of its group. */
 static void join_fprop(const FakeConv *c, const float *x, const float *y, int64_t tap, float *to_x,
                        float *to_y, float *filter) {
+  const int64_t of_x = c->c / c->groups, of_y = c->k / c->groups;
   (void)y, (void)to_x;
   for (int64_t i = 0; i < c->c; i++)
-    add_scaled(to_y, filter + (tap * c->c + i) * c->k, x[i], c->k);
+    add_scaled(to_y + i / of_x * of_y, filter + (tap * c->c + i) * of_y, x[i], of_y);
 }
 
-/* The filter is [r,s,k,c] here. */
+/* Here, and in the next, it is [r,s,k,c/groups]. */
 static void join_dgrad(const FakeConv *c, const float *x, const float *y, int64_t tap, float *to_x,
                        float *to_y, float *filter) {
+  const int64_t of_x = c->c / c->groups, of_y = c->k / c->groups;
   (void)x, (void)to_y;
   for (int64_t i = 0; i < c->k; i++)
-    add_scaled(to_x, filter + (tap * c->k + i) * c->c, y[i], c->c);
+    add_scaled(to_x + i / of_y * of_x, filter + (tap * c->k + i) * of_x, y[i], of_x);
 }
 
 static void join_wgrad(const FakeConv *c, const float *x, const float *y, int64_t tap, float *to_x,
                        float *to_y, float *filter) {
+  const int64_t of_x = c->c / c->groups, of_y = c->k / c->groups;
   (void)to_x, (void)to_y;
   for (int64_t i = 0; i < c->k; i++)
-    add_scaled(filter + (tap * c->k + i) * c->c, x, y[i], c->c);
+    add_scaled(filter + (tap * c->k + i) * of_x, x + i / of_y * of_x, y[i], of_x);
 }
 
 static void join_row(const FakeConv *c, Join *join, int64_t n, int64_t p, float *x, float *y,
@@ -48,14 +51,16 @@ static void join_row(const FakeConv *c, Join *join, int64_t n, int64_t p, float 
     }
 }
 
-/* [k,rs,c] <-> [rs,c,k] or [rs,k,c] */
+/* [k,rs,c/groups] <-> [rs,c,k/groups] or [rs,k,c/groups] */
 static void turn_filter(const FakeConv *conv, float *plain, float *turned, int by_k, int back) {
-  int64_t taps = conv->r * conv->s, C = conv->c, K = conv->k;
+  const int64_t taps = conv->r * conv->s, C = conv->c, K = conv->k;
+  const int64_t of_x = C / conv->groups, of_y = K / conv->groups;
   for (int64_t k = 0; k < K; k++)
     for (int64_t t = 0; t < taps; t++)
-      for (int64_t c = 0; c < C; c++) {
-        float *a = plain + (k * taps + t) * C + c;
-        float *b = turned + (by_k ? (t * C + c) * K + k : (t * K + k) * C + c);
+      for (int64_t c = 0; c < of_x; c++) {
+        float *a = plain + (k * taps + t) * of_x + c;
+        float *b = turned + (by_k ? (t * C + k / of_y * of_x + c) * of_y + k % of_y
+                                  : (t * K + k) * of_x + c);
         *(back ? a : b) = *(back ? b : a);
       }
 }
@@ -79,7 +84,7 @@ static void *zeros(int64_t n, size_t size) {
 void fake_conv(const FakeConv *c, float *x, float *filter, float *y) {
   static Join *const join[] = {join_fprop, join_dgrad, join_wgrad};
   int64_t n_x = c->n * c->h * c->w * c->c, n_y = c->n * c->ho * c->wo * c->k;
-  int64_t n_f = c->k * c->r * c->s * c->c;
+  int64_t n_f = c->k * c->r * c->s * (c->c / c->groups);
   float *turned = zeros(n_f, sizeof *turned);
   double *sums = zeros(c->form == FAKE_WGRAD ? n_f : 0, sizeof *sums);
   if (c->form != FAKE_WGRAD)

@@ -6,10 +6,10 @@
 
 typedef enum FakeForm { FAKE_FPROP, FAKE_DGRAD, FAKE_WGRAD } FakeForm;
 
-/* x is [n,h,w,c], the filter [k,r,s,c], y [n,ho,wo,k]. */
+/* x is [n,h,w,c], the filter [k,r,s,c/groups], y [n,ho,wo,k]. */
 typedef struct FakeConv {
   FakeForm form;
-  int64_t n, h, w, c, k, r, s, ho, wo, stride[2], pad[2]; /* pad: top, left */
+  int64_t n, h, w, c, k, r, s, groups, ho, wo, stride[2], pad[2]; /* pad: top, left */
 } FakeConv;
 
 /* The form says which of the three is computed from the other two. */

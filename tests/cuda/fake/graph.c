@@ -111,14 +111,16 @@ static bool read_operation(Reader *r, const json_t *from, FakeOperation *out) {
   return fail(r, "the fake cannot compute %s %s", name, mode);
 }
 
-/* Extents, stride and padding of a convolution whose operands are `x`, `w`, `y`. */
+/* Extents, stride, padding and groups of a convolution whose operands are `x`, `w`, `y`. As cuDNN
+ * does, it counts the groups from the channels of `x` and `w`. */
 static bool read_conv(Reader *r, const json_t *from, FakeForm form, const int operand[3],
                       FakeConv *out) {
   const FakeTensor *all = r->graph->tensor, *x = &all[operand[0]], *w = &all[operand[1]];
   const FakeTensor *y = &all[operand[2]];
   /* the padding is one field if opposite sides have the same, else two */
   const char *pad = json_object_get(from, "pad") ? "pad" : "pad_lower";
-  *out = (FakeConv){form, x->n, x->h, x->w, x->c, w->n, w->h, w->w, y->h, y->w, {0}, {0}};
+  const int64_t groups = x->c / w->c;
+  *out = (FakeConv){form, x->n, x->h, x->w, x->c, w->n, w->h, w->w, groups, y->h, y->w, {0}, {0}};
   for (size_t i = 0; i < 2; i++) {
     out->stride[i] = number(from, "stride", i);
     out->pad[i] = number(from, pad, i);
@@ -128,7 +130,7 @@ static bool read_conv(Reader *r, const json_t *from, FakeForm form, const int op
   if (json_number_value(json_object_get(from, "alpha")) != 1 ||
       json_number_value(json_object_get(from, "beta")) != 0)
     return fail(r, "a convolution is scaled");
-  if (w->c != x->c || y->c != w->n || y->n != x->n)
+  if (x->c % w->c || w->n % groups || y->c != w->n || y->n != x->n)
     return fail(r, "a convolution's operands do not fit");
   return true;
 }

@@ -87,9 +87,10 @@ static double *doubles(int64_t n) {
 static double *convolve(const Form *f, ConvForm form, const double *x, const double *w,
                         const double *y) {
   const ConvOp *op = &f->op;
+  const int64_t of_x = op->c / op->groups, of_y = op->k / op->groups; /* channels of one group */
   int64_t size[] = {[CONV_FPROP] = op->n * f->ho * f->wo * op->k,
                     [CONV_DGRAD] = op->n * op->h * op->w * op->c,
-                    [CONV_WGRAD] = op->k * op->r * op->s * op->c};
+                    [CONV_WGRAD] = op->k * op->r * op->s * of_x};
   double *to = doubles(size[form]);
   for (int64_t n = 0; n < op->n; n++)
     for (int64_t p = 0; p < f->ho; p++)
@@ -101,9 +102,9 @@ static double *convolve(const Form *f, ConvForm form, const double *x, const dou
             if (i < 0 || i >= op->h || j < 0 || j >= op->w)
               continue;
             for (int64_t k = 0; k < op->k; k++)
-              for (int64_t c = 0; c < op->c; c++) {
-                int64_t at_x = ((n * op->h + i) * op->w + j) * op->c + c;
-                int64_t at_w = ((k * op->r + r) * op->s + s) * op->c + c;
+              for (int64_t c = 0; c < of_x; c++) {
+                int64_t at_x = ((n * op->h + i) * op->w + j) * op->c + k / of_y * of_x + c;
+                int64_t at_w = ((k * op->r + r) * op->s + s) * of_x + c;
                 int64_t at_y = ((n * f->ho + p) * f->wo + q) * op->k + k;
                 if (form == CONV_FPROP)
                   to[at_y] += x[at_x] * w[at_w];
@@ -214,6 +215,29 @@ static void data(void **state) {
   check_tensor(&f, 3, convolve(&f, CONV_DGRAD, NULL, f.value[2], f.value[1]), 0);
 }
 
+/* The plain forms in groups of several channels, and depthwise. */
+static void groups(void **state) {
+  (void)state;
+  static const char *const devices[] = {"t4", "a100", "h200", "b200"};
+  static const char *const shapes[] = {"n2 h6 w5 c16 k24 r3 s3 u1,1 p1,1,1,1 g4",
+                                       "n2 h7 w6 c6 k6 r3 s2 u2,1 p1,0,1,1 g6",
+                                       "n1 h5 w4 c5 k15 r2 s3 u1,2 p0,1,1,1 g5"};
+  for (size_t i = 0; i < 12; i++) {
+    const char *device = devices[i / 3];
+    const char *rest = arena_printf(arena, "%s %s", i < 3 ? "f32" : "f16", shapes[i % 3]);
+    Form y, dx, dw;
+    form_init(&y, device, arena_printf(arena, "fprop %s", rest));
+    fake_graph_run(&y.graph, y.at);
+    check_tensor(&y, 3, convolve(&y, CONV_FPROP, y.value[1], y.value[2], NULL), 0);
+    form_init(&dx, device, arena_printf(arena, "dgrad %s", rest));
+    fake_graph_run(&dx.graph, dx.at);
+    check_tensor(&dx, 3, convolve(&dx, CONV_DGRAD, NULL, dx.value[2], dx.value[1]), 0);
+    form_init(&dw, device, arena_printf(arena, "wgrad %s", rest));
+    fake_graph_run(&dw.graph, dw.at);
+    check_tensor(&dw, 3, convolve(&dw, CONV_WGRAD, dw.value[1], NULL, dw.value[2]), 0);
+  }
+}
+
 /* Where the operands of the dgrad_bn forms stand. */
 typedef struct BnForm {
   const char *name;
@@ -283,6 +307,8 @@ static void refuses(void **state) {
       {"\"beta\":0.0", "\"beta\":1.0", "is scaled"},
       {"\"dilation\":[1,", "\"dilation\":[2,", "dilation"},
       {"\"dim\":[24,16,3,3]", "\"dim\":[24,8,3,3]", "does not lie"},
+      {"[24,16,3,3],\"stride\":[144,1,48,16]", "[24,5,3,3],\"stride\":[45,1,15,5]", "do not fit"},
+      {"[24,16,3,3],\"stride\":[144,1,48,16]", "[24,1,3,3],\"stride\":[9,1,3,1]", "do not fit"},
       {"\"dim\":[1,24,1,1]", "\"dim\":[1,23,1,1]", "another shape"},
       {"\"X\":\"1000\"", "\"X\":\"1001\"", "before it is made"},
       {"\"Y\":\"1001\"", "\"Y\":\"1000\"", "made twice"},
@@ -310,12 +336,11 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(forward),
-                                     cmocka_unit_test(block_end),
-                                     cmocka_unit_test(filter),
-                                     cmocka_unit_test(data),
-                                     cmocka_unit_test(data_and_normalisation),
-                                     cmocka_unit_test(refuses)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(forward), cmocka_unit_test(block_end),
+      cmocka_unit_test(filter),  cmocka_unit_test(data),
+      cmocka_unit_test(groups),  cmocka_unit_test(data_and_normalisation),
+      cmocka_unit_test(refuses)};
   arena = arena_new();
   toolkit = toolkit_or_skip(arena);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,13 @@
 """Tests that both parts of a program train alike: trainings.py DTYPE STEPS ZOO ORACLE TOOL...
 
-ResNet-8 takes STEPS steps, a bottleneck net 10; every loss of the GPU's part must be within a bound of the CPU part's. Then ResNet-8
-trains on photographs, which the GPU gets as bytes. With fewer than 10 STEPS there is ResNet-8 alone, on the plans that it came with.
+ResNet-8 takes STEPS steps, a bottleneck net and one with convolutions in groups take 10; every loss of the GPU's part must be within
+a bound of the CPU part's. Then ResNet-8 trains on photographs, which the GPU gets as bytes. With fewer than 10 STEPS there is
+ResNet-8 alone, on the plans that it came with.
 ORACLE is the folder of model_text.py, the rest as in program.py."""
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,12 +80,13 @@ def main(dtype, steps, zoo, oracle, *tools):
     steps = int(steps)
     with tempfile.TemporaryDirectory() as scratch:
         made = Tools(scratch, *tools)
-        models = {"cifar_resnet8": ["--batch-size=4"], **({"bottleneck": []} if steps >= 10 else {})}
+        models = {"cifar_resnet8": ["--batch-size=4"], **({"bottleneck": [], "groups": []} if steps >= 10 else {})}
         subprocess.run([zoo, "cifar_resnet8", "-o", made.scratch / "cifar_resnet8.pb"], check=True)
         (made.scratch / "bottleneck.pbtxt").write_text(model_text("bottleneck"))
+        shutil.copy(pathlib.Path(__file__).parent.parent / "step/groups.amp", made.scratch)
         good = True
         for name, flags in models.items():
-            (model,) = made.scratch.glob(name + ".pb*")
+            (model,) = made.scratch.glob(name + ".*")
             program = Program(made, model, name, f"--dtype={dtype}", *flags)
             good &= compare(program, name, dtype, steps if name == "cifar_resnet8" else 10)
             good &= steps < 10 or other_machines(program, name, dtype)

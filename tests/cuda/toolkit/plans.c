@@ -24,6 +24,13 @@ static const char *const shapes[] = {
     "wgrad %s n256 h224 w224 c4 k64 r7 s7 u2,2 p3,3,3,3",
     "wgrad %s n8 h56 w56 c64 k64 r3 s3 u1,1 p1,1,1,1",
     "wgrad %s n7 h13 w11 c5 k3 r3 s2 u2,1 p1,0,0,1",
+    "fprop %s n256 h56 w56 c128 k128 r3 s3 u1,1 p1,1,1,1 g32",
+    "fprop %s n64 h112 w112 c96 k96 r3 s3 u2,2 p0,1,0,1 g96",
+    "dgrad %s n256 h28 w28 c256 k256 r3 s3 u2,2 p1,1,1,1 g32",
+    "dgrad %s n64 h14 w14 c672 k672 r5 s5 u2,2 p1,2,1,2 g672",
+    "wgrad %s n256 h7 w7 c1024 k1024 r3 s3 u1,1 p1,1,1,1 g32",
+    "wgrad %s n64 h14 w14 c480 k480 r5 s5 u1,1 p2,2,2,2 g480",
+    "wgrad %s n5 h9 w8 c6 k12 r3 s2 u2,1 p1,0,0,1 g3",
 };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 static const char *const types[] = {"f32", "f16", "bf16"};
@@ -82,7 +89,7 @@ static void check_plan(const Device *device, const ConvOp *op) {
   assert_in_range(plan.workspace, 0, 2000000000);
   if (op->dtype == CONV_F32)
     assert_false(has_note(&plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
-  else if (op->c >= 64 && op->k >= 64 && device->capability != 103 &&
+  else if (op->groups == 1 && op->c >= 64 && op->k >= 64 && device->capability != 103 &&
            !has_note(&plan, CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
     fail_msg("%s, %s: engine %lld has no tensor cores", device->name, plan.key,
              (long long)plan.engine);
@@ -200,7 +207,9 @@ static void the_table_of_forms_is_right(void **state) {
                {"n128 h32 w32 c12 k8 r5 s5 u1,1 p2,2,2,2", false},
                {"n256 h224 w224 c8 k64 r7 s7 u2,2 p3,3,3,3", false},
                {"n1024 h56 w56 c64 k672 r1 s1 u1,1 p0,0,0,0", false}, /* 2^31 elements */
-               {"n1024 h56 w56 c672 k64 r1 s1 u1,1 p0,0,0,0", false}};
+               {"n1024 h56 w56 c672 k64 r1 s1 u1,1 p0,0,0,0", false},
+               {"n256 h56 w56 c128 k128 r3 s3 u1,1 p1,1,1,1 g32", true},
+               {"n64 h28 w28 c192 k192 r3 s3 u1,1 p1,1,1,1 g192", true}};
   for (const Device *device = NULL; (device = next_kind(device));)
     for (size_t f = 0; f < sizeof form / sizeof *form; f++)
       for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -237,7 +246,8 @@ static void the_table_holds_elsewhere(void **state) {
   Random random = {1};
   (void)state;
   for (int i = 0; i < 150; i++) {
-    ConvOp op = {.dtype = CONV_F16, .n = pick(&random, batch, 6), .h = pick(&random, extent, 7)};
+    ConvOp op = {.dtype = CONV_F16, .n = pick(&random, batch, 6), .groups = 1};
+    op.h = pick(&random, extent, 7);
     op.form = (uint8_t)(CONV_FPROP_STATS + i % (CONV_FORM_COUNT - CONV_FPROP_STATS));
     op.w = pick(&random, extent, 7);
     op.c = pick(&random, channels, 8), op.k = pick(&random, channels, 8);

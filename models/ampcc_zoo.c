@@ -54,7 +54,7 @@ static bool visit_members(Arena *arena, Visit *visit, void *data) {
 
 static bool print_member(const ZooFamily *family, int size, const char *name, void *data) {
   (void)size, (void)data;
-  printf("%-24s %s\n", name, family->summary);
+  printf("%-26s %s\n", name, family->summary);
   return false;
 }
 

@@ -216,14 +216,21 @@ Tensor build_inputs(Builder *b, int64_t h, int64_t w, int64_t c) {
   return (Tensor){"image", h, w, c};
 }
 
-Tensor build_conv(Builder *b, const char *layer, Tensor x, int64_t filters, int64_t size,
-                  int64_t stride, Pad pad) {
-  const int64_t dim[] = {filters, size, size, x.c};
+Tensor build_grouped_conv(Builder *b, const char *layer, Tensor x, int64_t filters, int64_t groups,
+                          int64_t size, int64_t stride, Pad pad) {
+  const int64_t dim[] = {filters, size, size, x.c / groups};
   const char *weight = add_parameter(b, layer, "weight", 4, dim, b->conv_init);
   Ampcc__Node *node =
       add_node(b, "conv2d", layer, (Names){2, {x.name, weight}}, (Names){1, {layer}});
   set_window(b, node, stride, pad);
+  if (groups > 1)
+    set_int(b, node, "groups", groups);
   return windowed(x, layer, size, stride, pad, filters);
+}
+
+Tensor build_conv(Builder *b, const char *layer, Tensor x, int64_t filters, int64_t size,
+                  int64_t stride, Pad pad) {
+  return build_grouped_conv(b, layer, x, filters, 1, size, stride, pad);
 }
 
 Tensor build_bias(Builder *b, const char *layer, Tensor x) {

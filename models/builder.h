@@ -43,6 +43,9 @@ Pad pad_each(int64_t n);
 Tensor build_inputs(Builder *b, int64_t h, int64_t w, int64_t c);
 Tensor build_conv(Builder *b, const char *layer, Tensor x, int64_t filters, int64_t size,
                   int64_t stride, Pad pad);
+/* A convolution whose filters are in `groups` groups, each of which reads its own channels of x. */
+Tensor build_grouped_conv(Builder *b, const char *layer, Tensor x, int64_t filters, int64_t groups,
+                          int64_t size, int64_t stride, Pad pad);
 Tensor build_bias(Builder *b, const char *layer, Tensor x); /* adds LAYER.bias */
 Tensor build_batch_norm(Builder *b, const char *layer, Tensor x);
 Tensor build_point(Builder *b, const char *op, const char *layer, Tensor x); /* relu, tanh, ... */

@@ -25,12 +25,20 @@ typedef struct ZooFamily {
 extern const ZooFamily zoo_family[];
 extern const int n_zoo_families;
 
-ZooBuild build_resnet_v1, build_resnet_v2;   /* resnet/resnet.c */
-ZooBuild build_resnet_tv;                    /* torchvision/torchvision.c */
-ZooBuild build_resnet_keras;                 /* keras/keras.c */
-ZooBuild build_cifar_v1, build_cifar_v2;     /* cifar/cifar.c */
-ZooBuild build_fashion_v1, build_fashion_v2; /* fashion/fashion.c */
-ZooBuild build_lenet5;                       /* lenet5/lenet5.c */
-ZooBuild build_mlp;                          /* mlp/mlp.c */
+/* resnet/resnet.c */
+ZooBuild build_resnet_v1, build_resnet_v2;
+/* torchvision/torchvision.c */
+ZooBuild build_resnet_tv, build_wide_resnet_2_tv;
+ZooBuild build_resnext_32x4d_tv, build_resnext_32x8d_tv, build_resnext_64x4d_tv;
+/* keras/keras.c */
+ZooBuild build_resnet_keras;
+/* cifar/cifar.c */
+ZooBuild build_cifar_v1, build_cifar_v2, build_cifar_resnext_8x64d, build_cifar_resnext_16x64d;
+/* fashion/fashion.c */
+ZooBuild build_fashion_v1, build_fashion_v2, build_fashion_resnext_8x4d;
+/* lenet5/lenet5.c */
+ZooBuild build_lenet5;
+/* mlp/mlp.c */
+ZooBuild build_mlp;
 
 #endif

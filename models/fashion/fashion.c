@@ -11,17 +11,21 @@ static const char recipe[] = "batch_size: 128  train_epochs: 2\n"
                              "flip: 1  standardize: 1\n"
                              "metrics: 'top1'\n";
 
-static void build(Builder *b, int size, int version, ZooOptions options) {
+static Tensor begin(Builder *b, ZooOptions options) {
   use_official(b, options.bn_momentum < 0 ? 0.9 : options.bn_momentum);
-  Tensor image = build_inputs(b, 28, 28, 1);
-  build_small_resnet(b, image, size, version, options.classes);
   builder_recipe(b, recipe);
+  return build_inputs(b, 28, 28, 1);
 }
 
 void build_fashion_v1(Builder *b, int size, ZooOptions options) {
-  build(b, size, 1, options);
+  build_small_resnet(b, begin(b, options), size, 1, options.classes);
 }
 
 void build_fashion_v2(Builder *b, int size, ZooOptions options) {
-  build(b, size, 2, options);
+  build_small_resnet(b, begin(b, options), size, 2, options.classes);
+}
+
+void build_fashion_resnext_8x4d(Builder *b, int size, ZooOptions options) {
+  const ResNet net = {.filters = 16, .width = 8 * 4, .groups = 8};
+  build_small_resnext(b, begin(b, options), size, net, options.classes);
 }

@@ -3,7 +3,7 @@
 typedef struct Block {
   const ResNet *net;
   const char *name; /* "layer1.0" */
-  int64_t filters, stride;
+  int64_t filters, width, stride;
   bool project;
 } Block;
 
@@ -12,7 +12,7 @@ static const char *part(Builder *b, const Block *block, const char *what) {
 }
 
 static int64_t conv_filters(const Block *block, int i) {
-  return i == 2 ? 4 * block->filters : block->filters;
+  return i == 2 ? 4 * block->filters : block->width;
 }
 
 /* Convolution i of the three of a bottleneck (1x1, 3x3, 1x1) or the two of a plain block (3x3). The
@@ -20,10 +20,11 @@ static int64_t conv_filters(const Block *block, int i) {
 static Tensor conv(Builder *b, const Block *block, int i, Tensor x) {
   bool bottleneck = block->net->bottleneck;
   int64_t size = bottleneck && i != 1 ? 1 : 3;
+  int64_t groups = bottleneck && i == 1 && block->net->groups ? block->net->groups : 1;
   int64_t stride = i == (bottleneck ? 1 : 0) ? block->stride : 1;
   Pad pad = block->net->pad_same ? pad_same(x, size, stride) : pad_fixed(size);
-  return build_conv(b, part(b, block, builder_name(b, "conv%d", i + 1)), x, conv_filters(block, i),
-                    size, stride, pad);
+  return build_grouped_conv(b, part(b, block, builder_name(b, "conv%d", i + 1)), x,
+                            conv_filters(block, i), groups, size, stride, pad);
 }
 
 static Tensor norm(Builder *b, const Block *block, int i, Tensor x) {
@@ -68,7 +69,9 @@ static Tensor block_v2(Builder *b, const Block *block, Tensor x) {
 }
 
 static Tensor build_layer(Builder *b, const ResNet *net, int layer, Tensor x) {
-  Block block = {.net = net, .filters = net->filters << layer};
+  Block block = {.net = net,
+                 .filters = net->filters << layer,
+                 .width = (net->width ? net->width : net->filters) << layer};
   for (int i = 0; i < net->blocks[layer]; i++) {
     int64_t out = block.filters * (net->bottleneck ? 4 : 1);
     block.name = builder_name(b, "layer%d.%d", layer + 1, i);
@@ -99,5 +102,12 @@ void use_official(Builder *b, double bn_momentum) {
   b->dense_init = init_kind(AMPCC__INITIALIZER__KIND__GLOROT_UNIFORM);
   b->bias_init = init_kind(AMPCC__INITIALIZER__KIND__ZEROS);
   b->bn_epsilon = 1.001e-5;
+  b->bn_momentum = bn_momentum;
+}
+
+void use_torch(Builder *b, double bn_momentum) {
+  b->conv_init = init_scaling(2, AMPCC__INITIALIZER__FAN__FAN_OUT,
+                              AMPCC__INITIALIZER__DISTRIBUTION__VS_NORMAL);
+  b->bn_epsilon = 1e-5;
   b->bn_momentum = bn_momentum;
 }

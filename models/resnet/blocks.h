@@ -15,6 +15,8 @@ typedef struct ResNet {
   const int *blocks;   /* per layer */
   int n_layers;
   int64_t filters; /* of layer 1; each further layer has twice as many */
+  int64_t width;   /* filters of a bottleneck's 3x3 in layer 1, if they are not `filters`; else 0 */
+  int64_t groups;  /* of a bottleneck's 3x3; 0 and 1 say the same */
 } ResNet;
 
 /* Builds all layers of blocks and, for v2, the final norm. The last value of layer L is called
@@ -25,5 +27,7 @@ Tensor build_blocks(Builder *b, const ResNet *net, Tensor x);
 void build_head(Builder *b, Tensor x, int64_t classes);
 /* Sets the constants of the official programs, which models/resnet/README.md lists. */
 void use_official(Builder *b, double bn_momentum);
+/* Sets those of Torch and PyTorch, but for the dense layer. */
+void use_torch(Builder *b, double bn_momentum);
 
 #endif

@@ -177,7 +177,7 @@ static AmprtStatus check_precision(const AmprtWanted *wanted, const AmprtProgram
 
 /* ---- the zoo's ResNets ---- */
 
-typedef struct ZooName { /* PREFIXresnetSIZESUFFIX, as in cifar_resnet56_v2 */
+typedef struct ZooName { /* PREFIXresnetSIZESUFFIX, as in cifar_resnet56_v2, but no wide_resnet */
   int stem;              /* letters before the size; 0: the name is not of this form */
   int64_t size;
   const char *suffix;
@@ -185,7 +185,8 @@ typedef struct ZooName { /* PREFIXresnetSIZESUFFIX, as in cifar_resnet56_v2 */
 
 static ZooName zoo_name(const char *model) {
   const char *resnet = strstr(model, "resnet");
-  if (!resnet || !isdigit((unsigned char)resnet[6]) || strlen(model) > 80)
+  if (!resnet || !isdigit((unsigned char)resnet[6]) || !strncmp(model, "wide_", 5) ||
+      strlen(model) > 80)
     return (ZooName){.suffix = ""};
   char *end;
   int64_t size = strtoll(resnet + 6, &end, 10);

@@ -20,7 +20,7 @@ def main():
             status, _, err = run(ZOO, "--all", "--out-dir=" + ending, *more)
             models = content(ending)
             expect("every model", status == 0 and sorted(models) == sorted("%s.%s" % (name, ending) for name in names), err, list(models))
-            for name in ("mlp", "lenet5", "cifar_resnet110_v2", "resnet50_keras", "resnet152_tv"):
+            for name in ("mlp", "lenet5", "cifar_resnet110_v2", "resnet50_keras", "resnet152_tv", "resnext50_32x4d_tv"):
                 expect(name + " is what it is alone", models["%s.%s" % (name, ending)] == run(ZOO, name, *more)[1])
         expect("again, over the old ones", run(ZOO, "--all", "--out-dir=pb")[0] == 0)
         refused("--all needs --out-dir=FOLDER", "--all")

@@ -52,7 +52,7 @@ def zoo(models):
     good = True
     for model, _, only in (model.partition(":") for model in models):
         for dtype in [only] if only else ["fp32", "bf16", "fp16"]:
-            batch = 2 if model.startswith("resnet") else 8
+            batch = 2 if re.match("(wide_)?resne", model) else 8
             program = build(model, "--dtype=" + dtype, "--batch-size=%d" % batch)
             run(program, *SYNTHETIC, "--max-train-steps=3", "--log-every=1", "--model-dir=m", "--clean")
             losses = [r["loss"] for r in records("m") if r["event"] == "train"]

@@ -362,6 +362,8 @@ static void test_zoo(void **state) {
       {"a;b resnet8", "--resnet_size=14",
        "ampcc-zoo 'a;b resnet14' -o 'a;b resnet14.pb' && ampcc '"},
       {"lenet5", "--resnet_version=2", "ampcc-zoo resnet50_v2 -o"},
+      {"wide_resnet50_2_tv", "--resnet_size=101", "ampcc-zoo resnet101 -o"},
+      {"resnext50_32x4d_tv", "--resnet_version=2", "ampcc-zoo resnet50_v2 -o"},
       {"resnet99999999999999999999", "--resnet_size=18", "ampcc-zoo resnet18 -o"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -5,8 +5,8 @@
                   model of the zoo)
   repeat          two runs of a program, with one thread and with two, end with the same checkpoint, to the bit
   own             with our own kernels cifar_resnet8 needs no oneDNN, and trains as with oneDNN
-  same DTYPE      with our own kernels cifar_resnet8 ends 50 steps with the same checkpoint, to the bit, for 1, 2, 3 and 5
-                  threads, and for AVX2 and AVX-512 but where bf16 is multiplied in pairs; --about names the vectors that this
+  same DTYPE [MODEL] with our own kernels MODEL (cifar_resnet8) ends 50 steps with the same checkpoint, to the bit, for 1, 2, 3
+                  and 5 threads, and for AVX2 and AVX-512 but where bf16 is multiplied in pairs; --about names the vectors that this
                   CPU is to use; made twice it is the same executable
   memory          a program that computes values again to save memory ends with the same checkpoint, to the bit
   resume          a run that is stopped half way and resumed ends with the same checkpoint as one in one go
@@ -109,8 +109,8 @@ def uses(program, level):
     return check("it uses " + level, chosen and chosen[1] == level, chosen)
 
 
-def same(dtype):
-    model, flags = "cifar_resnet8", ["--batch-size=12", "--dtype=" + dtype]
+def same(dtype, model="cifar_resnet8"):
+    flags = ["--batch-size=12", "--dtype=" + dtype]
     steps = ["--max-train-steps=50", "--log-every=1", "--learning-rate=1e-2"]
     program = build(model, *flags, cpu=ANY)
     executable = content(program)

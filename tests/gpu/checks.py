@@ -27,7 +27,7 @@ def values(place, end, found):
     store."""
     rows = found["rows"] = [["program", "tensors", "median", "worst", "in", "bounds", ""]]
     wrong = []
-    for name in ("small_fp32", "small_fp16", "small_bf16", "unfused_fp32", "unfused_fp16", "wide_fp32", "wide_fp16", "wide_bf16"):
+    for name in ("small_fp32", "small_fp16", "small_bf16", "unfused_fp32", "unfused_fp16", "groups_fp32", "groups_fp16", "groups_bf16", "wide_fp32", "wide_fp16", "wide_bf16"):
         bound = BOUND[name.split("_")[1]]
         try:
             median, worst, where, count = tensors.compare(dump(place, name, "cpu", end), dump(place, name, "cuda", end))

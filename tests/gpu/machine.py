@@ -21,6 +21,7 @@ PROGRAMS = {
                                         "--optimizer=nesterov", "--batch-norm-momentum=0.9"]) for t in ("fp32", "bf16", "fp16")},
     **{f"small_{t}": ("cifar_resnet8", [f"--dtype={t}", "--batch-size=32"]) for t in ("fp32", "bf16", "fp16")},
     **{f"unfused_{t}": ("cifar_resnet8", [f"--dtype={t}", "--batch-size=32", "--no-fuse"]) for t in ("fp32", "fp16")},
+    **{f"groups_{t}": ("fashion_resnext11_8x4d", [f"--dtype={t}", "--batch-size=32"]) for t in ("fp32", "bf16", "fp16")},
     "parts_fp16": ("cifar_resnet8", ["--dtype=fp16", "--batch-size=32", "--accumulate=2"]),
     "frozen_fp16": ("cifar_resnet8", ["--dtype=fp16", "--batch-size=32", "--freeze=layer2.*"]),
     **{f"wide_{t}": ("resnet50", [f"--dtype={t}", "--batch-size=4"]) for t in ("fp32", "bf16", "fp16")},

@@ -32,7 +32,7 @@ def graph(model, folder, small):
     """The graph of a model with batch 8, so that kernels with vectors along the batch occur."""
     text = run(zoo, model, "--text")
     batch = [f"--batch-size={8 if model in ('lenet5', 'mlp') else 2}"] if small else []
-    if small and model.startswith("resnet"):
+    if small and model.startswith(("resne", "wide_resnet")):
         text = shrink(text)
     path = f"{folder}/{model}{'' if small else '_whole'}.amp"
     run(ampcc, "-", "--passes=", *batch, "-o", path, stdin=text)

@@ -16,7 +16,7 @@ TO_AMP = "simplify,eval-graph,autodiff,loss-scale,optimizer,simplify,amp"
 # model, batch, classes, block layers, has a max pool
 MODELS = [("cifar_resnet32", 128, 10, 3, False), ("cifar_resnet32_v2", 128, 10, 3, False),
           ("resnet50", 32, 1001, 4, True), ("resnet50_v2", 32, 1001, 4, True)]
-NO_CASTS = ["cifar_resnet8", "fashion_resnet8_v2", "resnet18", "resnet50", "resnet18_tv", "lenet5", "mlp"]
+NO_CASTS = ["cifar_resnet8", "fashion_resnet8_v2", "fashion_resnext11_8x4d", "resnet18", "resnet50", "resnet18_tv", "lenet5", "mlp"]
 EXCEPT = {("fp16", "final_reduce_mean", TO_AMP): "f32", ("fp16", "final_dense", TO_AMP): "f32",
           ("fp16", "final_dense", None): "f32"}
 

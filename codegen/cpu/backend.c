@@ -19,6 +19,9 @@ static int function_index(ProgramCode *program, const char *name) {
   return program->n_functions - 1;
 }
 
+/* A function of the library that loops call, and not the program (text/cpu/conv_calls.h). */
+static const char behind_groups[] = "amp_grouped_behind";
+
 static void emit_graph(ProgramCode *program, GraphCode *code) {
   Emitter *emit = &program->emit;
   int n = code->kernels.n, *function = arena_alloc(program->arena, (size_t)n * sizeof *function);
@@ -31,6 +34,8 @@ static void emit_graph(ProgramCode *program, GraphCode *code) {
       cpu_emit_loop(emit, kernel, &code->call[i]);
     function[i] = function_index(program, code->call[i].function);
   }
+  if (emit->loops_behind_groups)
+    function_index(program, behind_groups);
   fprintf(emit->tables, "static const uint16_t functions_%s[] = {", code->ident);
   for (int i = 0; i < n; i++)
     fprintf(emit->tables, "%s%d,", i % 16 ? " " : "\n  ", function[i]);
@@ -129,6 +134,9 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
               "for (int i = 0; i < n_kernels_$GRAPH; i++)\n"
               "  run_$GRAPH[i] = function_of(c, functions_$GRAPH[i]);\n",
               holes({"GRAPH", program->graph[i].ident}));
+  if (program->emit.loops_behind_groups)
+    text_format(&graphs, "amp_grouped_chosen = function_of(c, %d);\n",
+                function_index((ProgramCode *)(uintptr_t)program, behind_groups));
   text_fill_lines(&all, cpu_fits,
                   holes({"HERE", arch->is_here}, {"TESTS", text_get(&tests)},
                         {"PAYS", text_get(&pays)}, {"LEAST", arch->level},

@@ -1,6 +1,7 @@
 /* What operands, sums and results add to the text of a loop, codegen/text/cpu/loop.c.in. */
 #include "codegen/cpu/loop_text.h"
 
+#include "codegen/cpu/own_grouped.h"
 #include "codegen/loop/loop_lines.h"
 #include "codegen/loop/planned.h"
 #include "codegen/text/prelude_text.h"
@@ -179,6 +180,8 @@ static const char *run_text(const LoopPlan *plan) {
       each |= (uint64_t)1 << i;
   if (!plan->made)
     return "amp_loop(run, &a->grid, @_on, a);";
+  if (is_grouped(plan->made->node))
+    return "amp_grouped_with(run, a->conv, &a->grid, @_on, a);";
   return arena_printf(plan->arena, "amp_conv_with(run, a->conv, &a->grid, @_on, a, a->x, %#llx);",
                       (unsigned long long)each);
 }

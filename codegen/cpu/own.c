@@ -11,7 +11,7 @@
 
 static int64_t workspace(const CpuLibrary *library, const Kernel *kernel) {
   const Node *main = kernel_main(kernel);
-  return is_grouped(main) ? grouped_plan(main).workspace
+  return is_grouped(main) ? grouped_plan(kernel).workspace
                           : own_plan(kernel, library->winograd).workspace;
 }
 
@@ -100,9 +100,10 @@ static void write_grouped(Emitter *emit, const char *name, const AmpGrouped *a, 
             "  .filter_group = $FGROUP, .filter_out = $FOUT, .filter_tap = $FTAP,\n"
             "  .filter_in = $FIN, .rows = $ROWS, .cols = $COLS, .packed = $PACKED,\n"
             "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
+            "  .passing = $PASSING,\n"
             "};\n",
             holes({"NAME", name}, {"IN", at->a}, {"FILTER", at->b}, {"OUT", at->out},
-                  {"HIGH", window_text(emit->arena, &a->high)},
+                  {"PASSING", .number = a->passing}, {"HIGH", window_text(emit->arena, &a->high)},
                   {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
                   {"C", .number = a->c}, {"K", .number = a->k}, {"GROUPS", .number = a->groups},
                   {"FGROUP", .number = a->filter_group}, {"FOUT", .number = a->filter_out},
@@ -132,10 +133,10 @@ static void write_grouped_grad(Emitter *emit, const char *name, const AmpGrouped
                   {"BYTES", .number = a->lane_bytes}, {"DYAT", .number = a->dy_at}));
 }
 
-/* A loop behind the convolution whose args are named `conv`: a function of its own, with its own
- * args. */
-static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnPlan *own, const char *conv,
-                        KernelCall *call) {
+/* A loop behind the convolution whose args, of that type, are named `conv`: a function of its own,
+ * with its own args. */
+static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnLoop *own, const char *type,
+                        const char *conv, KernelCall *call) {
   Arena *arena = emit->arena;
   Kernel loop = loop_behind(kernel);
   LoopPlan plan = loop_plan_behind(arena, &loop, kernel->node[0]->result[0]);
@@ -143,43 +144,56 @@ static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnPlan *own,
   const char *stem = arena_printf(arena, "k_%s", loop_stem(arena, kernel));
   const char *args = arena_printf(arena, "%s_behind", conv), *text = loop_text(&plan);
   const char *space = arena_printf(arena, ".conv = &%s, %s", conv, cpu_grid_text(arena, &grid));
-  call->function =
-      function_intern(emit, stem, loop_types(&plan, "const AmpConv *conv;\n  AmpGrid grid"), text);
+  const char *fields = arena_printf(arena, "const %s *conv;\n  AmpGrid grid", type);
+  call->function = function_intern(emit, stem, loop_types(&plan, fields), text);
   loop_args(emit, &plan, space, kernel_scratch(kernel) + own->sums, call->function, args);
   call->args = arena_printf(arena, "&%s", args);
 }
 
-/* Writes the args of a kernel of one group, and perhaps the loop behind it. */
+/* The result of a kernel's main op, which has a place in the workspace if only the loop behind reads
+ * it. */
+static const char *result_text(Emitter *emit, const Kernel *kernel, const OwnLoop *loop) {
+  const Value *result = kernel_main(kernel)->result[0];
+  AmpRef ref = ref_result(result);
+  if (ref.where == AMP_NOWHERE)
+    ref = (AmpRef){kernel_scratch(kernel) + loop->made, AMP_ARENA, (uint8_t)result->type.dtype};
+  return ref_text(emit->arena, ref);
+}
+
+static void need_lane(Emitter *emit, int64_t bytes) {
+  emit->largest_lane = bytes > emit->largest_lane ? bytes : emit->largest_lane;
+}
+
+/* Writes the args of a kernel whose main op has one group, and perhaps the loop behind it. */
 static void emit_plain(Emitter *emit, const Kernel *kernel, const char *name, Operands *at,
                        KernelCall *call) {
   OwnPlan plan = own_plan(kernel, cpu_library(emit->target)->winograd);
-  const Value *result = kernel_main(kernel)->result[0];
-  int64_t base = kernel_scratch(kernel);
-  if (ref_result(result).where == AMP_NOWHERE)
-    at->out =
-        ref_text(emit->arena, (AmpRef){base + plan.made, AMP_ARENA, (uint8_t)result->type.dtype});
+  at->out = result_text(emit, kernel, &plan.loop);
   if (plan.is_grad)
-    write_grad(emit, name, &plan.grad, at, base);
+    write_grad(emit, name, &plan.grad, at, kernel_scratch(kernel));
   else
-    write_conv(emit, name, &plan.conv, at, base);
-  int64_t lane = plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes;
-  emit->largest_lane = lane > emit->largest_lane ? lane : emit->largest_lane;
+    write_conv(emit, name, &plan.conv, at, kernel_scratch(kernel));
+  need_lane(emit, plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes);
   call->function = plan.is_grad ? "amp_conv_grad" : "amp_conv";
   if (kernel->n_nodes > 1)
-    emit_behind(emit, kernel, &plan, name, call);
+    emit_behind(emit, kernel, &plan.loop, "AmpConv", name, call);
 }
 
-static void emit_grouped(Emitter *emit, const Kernel *kernel, const char *name, const Operands *at,
+/* The same of one with several groups. */
+static void emit_grouped(Emitter *emit, const Kernel *kernel, const char *name, Operands *at,
                          KernelCall *call) {
-  GroupedPlan plan = grouped_plan(kernel_main(kernel));
-  int64_t base = kernel_scratch(kernel);
+  GroupedPlan plan = grouped_plan(kernel);
+  at->out = result_text(emit, kernel, &plan.loop);
   if (plan.is_grad)
-    write_grouped_grad(emit, name, &plan.grad, at, base);
+    write_grouped_grad(emit, name, &plan.grad, at, kernel_scratch(kernel));
   else
-    write_grouped(emit, name, &plan.conv, at, base);
-  int64_t lane = plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes;
-  emit->largest_lane = lane > emit->largest_lane ? lane : emit->largest_lane;
+    write_grouped(emit, name, &plan.conv, at, kernel_scratch(kernel));
+  need_lane(emit, plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes);
   call->function = plan.is_grad ? "amp_grouped_grad" : "amp_grouped";
+  if (kernel->n_nodes > 1) {
+    emit_behind(emit, kernel, &plan.loop, "AmpGrouped", name, call);
+    emit->loops_behind_groups = true;
+  }
 }
 
 static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
@@ -187,8 +201,7 @@ static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const char *name = args_name(emit, kernel);
   AmpRef a = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_a", name));
   AmpRef b = ref_read(emit, node->arg[1], arena_printf(emit->arena, "%s_b", name));
-  Operands at = {ref_text(emit->arena, a), ref_text(emit->arena, b),
-                 ref_text(emit->arena, ref_result(node->result[0]))};
+  Operands at = {.a = ref_text(emit->arena, a), .b = ref_text(emit->arena, b)};
   call->args = arena_printf(emit->arena, "&%s", name);
   call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, loop_stem(emit->arena, kernel));
   if (is_grouped(node))

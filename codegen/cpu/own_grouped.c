@@ -8,6 +8,11 @@ bool is_grouped(const Node *node) {
   return op_info[node->op].gen == GEN_CONV && attr_int(node, ATTR_GROUPS, 1) > 1;
 }
 
+/* Floats that one element of each column's channels takes. No narrower vectors take more. */
+static int64_t columns_floats(const AmpGroups *g) {
+  return amp_columns(g, AMP_BLOCK) * (g->spread ? AMP_BLOCK : 2 * AMP_BLOCK);
+}
+
 static AmpWindow window(const Node *node, int axis, int64_t in, int64_t out, int64_t taps) {
   const int64_t *stride = attr_ints(node, ATTR_STRIDE, 2), *pad = attr_ints(node, ATTR_PAD, 4);
   return (AmpWindow){in, out, taps, stride[axis], pad[2 * axis]};
@@ -30,10 +35,10 @@ static int64_t choose_cols(const AmpGroups *g, int64_t rows, const AmpAxis *wide
 
 /* Rows of a tile: as many as leave what the tile reads and its results in the second-level cache,
  * while column after column of the channels is computed. */
-static int64_t choose_rows(const AmpGrouped *a, const AmpAxis *high, const AmpAxis *wide) {
+static int64_t choose_rows(const AmpGrouped *a, const AmpAxis *high) {
   enum { TILE_BYTES = 256 << 10, LEAST = 4 };
-  int64_t in = amp_reach_of(wide, 0, a->cols).n * a->c * high->step;
-  int64_t out = a->cols * a->k * (a->backward ? a->high.stride * a->wide.stride : 1);
+  int64_t in = a->wide.in * a->c * high->step;
+  int64_t out = a->wide.out * a->k * amp_grouped_rows_of(a);
   int64_t rows = amp_most(LEAST, TILE_BYTES / F32 / (in + out));
   return amp_even(high->outs, amp_least(rows, high->outs));
 }
@@ -77,8 +82,8 @@ static void plan_conv(const Node *node, GroupedPlan *plan) {
   AmpGroups g = amp_groups(a.groups, a.c, a.k);
   AmpAxis high = amp_axis_span(&a.high, backward), wide = amp_axis_span(&a.wide, backward);
   a.cols = choose_cols(&g, high.taps, &wide);
-  a.rows = choose_rows(&a, &high, &wide);
-  a.lane = amp_ceil(amp_columns_floats(&g, AMP_BLOCK) * taps * g.reads * F32, ALIGN);
+  a.rows = choose_rows(&a, &high);
+  a.lane = amp_ceil(columns_floats(&g) * taps * g.reads * F32, ALIGN);
   a.lane_bytes = amp_ceil(w[1] * (int64_t)sizeof(float *), ALIGN) +
                  amp_ceil(copy_bytes(&g, high.taps, &wide, a.cols), ALIGN);
   plan->workspace = a.lane + AMP_TEAM * a.lane_bytes;
@@ -105,7 +110,7 @@ static void plan_grad(const Node *node, GroupedPlan *plan) {
   choose_grad_tile(&g, &high, &wide, &a.rows, &a.cols);
   int64_t tiles = a.n * amp_pieces(high.outs, a.rows) * amp_pieces(wide.outs, a.cols);
   int64_t element = w[1] * w[2] * g.reads, width = g.spread ? AMP_BLOCK : 2 * AMP_BLOCK;
-  a.sums_bytes = amp_ceil(amp_columns_floats(&g, AMP_BLOCK) * element * F32, ALIGN);
+  a.sums_bytes = amp_ceil(columns_floats(&g) * element * F32, ALIGN);
   a.slots = choose_slots(tiles, a.sums_bytes);
   a.lane = a.slots * a.sums_bytes;
   a.dy_at = amp_ceil(copy_bytes(&g, amp_reach_of(&high, 0, a.rows).n, &wide, a.cols), ALIGN);
@@ -115,11 +120,16 @@ static void plan_grad(const Node *node, GroupedPlan *plan) {
   plan->grad = a;
 }
 
-GroupedPlan grouped_plan(const Node *node) {
+GroupedPlan grouped_plan(const Kernel *kernel) {
+  const Node *node = kernel_main(kernel);
   GroupedPlan plan = {0};
-  if (node->op == OP_CONV2D_WGRAD)
+  if (node->op == OP_CONV2D_WGRAD) {
     plan_grad(node, &plan);
-  else
-    plan_conv(node, &plan);
+    return plan;
+  }
+  plan_conv(node, &plan);
+  AmpTiles cut = amp_grouped_tiles(&plan.conv);
+  if (kernel->n_nodes > 1)
+    plan.loop = own_loop(kernel, &cut, &plan.workspace, &plan.conv.passing);
   return plan;
 }

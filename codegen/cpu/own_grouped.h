@@ -3,7 +3,7 @@
 #ifndef AMPCC_CODEGEN_CPU_OWN_GROUPED_H
 #define AMPCC_CODEGEN_CPU_OWN_GROUPED_H
 
-#include "codegen/loop/emitter.h"
+#include "codegen/cpu/own_plan.h"
 #include "codegen/text/cpu/grouped_args.h"
 
 /* The args of a kernel, except where its operands lie, with offsets from the start of its
@@ -13,10 +13,12 @@ typedef struct GroupedPlan {
   AmpGrouped conv;
   AmpGroupedGrad grad;
   int64_t workspace; /* bytes */
+  OwnLoop loop;
 } GroupedPlan;
 
 /* Is it a convolution of several groups, or a gradient of one? */
 bool is_grouped(const Node *node);
-GroupedPlan grouped_plan(const Node *node);
+/* Of a kernel whose main op is one. */
+GroupedPlan grouped_plan(const Kernel *kernel);
 
 #endif

@@ -268,21 +268,20 @@ static bool is_passing(const Node *main, const Kernel *loop) {
   return true;
 }
 
-/* Adds what a loop behind the main op needs: the result, if nothing else reads it and so it has no
- * place of its own, and sums for each tile. */
-static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
-  AmpTiles cut = amp_tiles(&plan->conv);
+/* The result, if nothing else reads it and so it has no place of its own, and sums for each tile. */
+OwnLoop own_loop(const Kernel *kernel, const AmpTiles *cut, int64_t *workspace, int32_t *passing) {
+  Kernel loop = loop_behind(kernel);
+  const Value *result = kernel_main(kernel)->result[0];
   int64_t sums = 0;
-  for (int i = 0; i < loop->n_nodes; i++)
-    sums += loop_sums_of(loop->node[i]);
-  plan->conv.passing = is_passing(main, loop);
-  plan->tiles = cut.all;
-  plan->made = plan->workspace;
-  if (plan->conv.passing)
-    plan->workspace +=
-        amp_ceil(cut.all * cut.elements * dtype_info[main->result[0]->type.dtype].bytes, ALIGN);
-  plan->sums = plan->workspace;
-  plan->workspace += sums * plan->tiles * plan->conv.k * (int64_t)sizeof(double);
+  for (int i = 0; i < loop.n_nodes; i++)
+    sums += loop_sums_of(loop.node[i]);
+  OwnLoop plan = {.tiles = cut->all, .made = *workspace};
+  *passing = is_passing(result->node, &loop);
+  if (*passing)
+    *workspace += amp_ceil(cut->all * cut->elements * dtype_info[result->type.dtype].bytes, ALIGN);
+  plan.sums = *workspace;
+  *workspace += sums * cut->all * result->type.dim[result->type.rank - 1] * (int64_t)sizeof(double);
+  return plan;
 }
 
 /* Where CPUs that multiply bf16 compute directly and others by Winograd's method, both use the same
@@ -345,10 +344,9 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
 OwnPlan own_plan(const Kernel *kernel, Winograd winograd) {
   const Node *main = kernel_main(kernel);
   OwnPlan plan = plan_main(main, kernel->n_nodes > 1, winograd);
-  if (kernel->n_nodes > 1) {
-    Kernel loop = loop_behind(kernel);
-    add_loop(&plan, main, &loop);
-  }
+  AmpTiles cut = plan.is_grad ? (AmpTiles){0} : amp_tiles(&plan.conv);
+  if (kernel->n_nodes > 1)
+    plan.loop = own_loop(kernel, &cut, &plan.workspace, &plan.conv.passing);
   return plan;
 }
 
@@ -356,8 +354,8 @@ OwnPlan own_plan(const Kernel *kernel, Winograd winograd) {
 bool own_takes_loop(const Node *main) {
   if (main->op != OP_CONV2D && main->op != OP_CONV2D_DGRAD && main->op != OP_MATMUL)
     return false;
-  if (is_grouped(main)) /* computed column by column */
-    return false;
+  if (is_grouped(main))
+    return true;
   OwnPlan plan = plan_main(main, true, WINOGRAD_OFF);
   return plan.conv.high.out == 1 || amp_tiles(&plan.conv).across == 1;
 }

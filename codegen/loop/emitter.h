@@ -28,7 +28,8 @@ typedef struct Emitter {
   int n_constants, cap_constants;
   const char **library; /* names of the tables of library kernels, by slot */
   int n_library, cap_library;
-  int64_t largest_lane; /* own kernels: the most that a thread needs for itself */
+  int64_t largest_lane;     /* own kernels: the most that a thread needs for itself */
+  bool loops_behind_groups; /* own kernels: do loops call amp_grouped_with? */
 } Emitter;
 
 typedef struct KernelCall {

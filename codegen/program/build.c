@@ -173,7 +173,7 @@ static void args_object(Build *b, ArgList *list, const Unit *unit) {
   if (unit->feature)
     args(list, unit->feature);
   if (unit->is_common) /* a program links only those of its functions that it calls */
-    args(list, "-ffunction-sections");
+    args(list, "-ffunction-sections", "-fdata-sections");
 }
 
 /* Ends the arguments with the text and the object NAME.o, whose path becomes *object. */

@@ -120,8 +120,8 @@ static Node *make_node(Arena *memory, DnnKind kind, int64_t dim[3][4], const Dnn
   BUG("no op");
 }
 
-static Own open_grouped(const Node *node, const AmpRef at[3], int64_t from, AmprtRun *run) {
-  GroupedPlan plan = grouped_plan(node);
+static Own open_grouped(Node *node, const AmpRef at[3], int64_t from, AmprtRun *run) {
+  GroupedPlan plan = grouped_plan(&(Kernel){0, 1, &node});
   AmpGrouped *conv = &plan.conv;
   AmpGroupedGrad *grad = &plan.grad;
   run->arena = arena(from, plan.workspace);

@@ -497,14 +497,15 @@ AMP_INLINE AmpConvPart amp_conv_tile_at(const AmpConvLoop *l, int64_t tile) {
                        .col = tile % l->tiles.across * l->a->cols};
 }
 
-/* Runs the loop behind on the results of a tile, which lie at `made` as if it held all. */
-AMP_FN void amp_conv_behind(const AmprtRun *run, const AmpConvLoop *l, int64_t tile, int64_t first,
-                            int64_t count, const void *made) {
-  for (int32_t panel = 0; panel < l->grid->panels; panel++) {
-    AmpChunk at = amp_chunk_of(l->grid, first, count, panel);
+/* Runs the loop `behind` on the results of a tile, which lie at `made` as if it held all. */
+AMP_FN void amp_run_behind(const AmprtRun *run, const AmpGrid *grid, AmpLoopFn *behind,
+                           const void *args, int64_t tile, int64_t first, int64_t count,
+                           const void *made) {
+  for (int32_t panel = 0; panel < grid->panels; panel++) {
+    AmpChunk at = amp_chunk_of(grid, first, count, panel);
     at.group = tile;
     at.made = made;
-    l->behind(run, l->args, &at);
+    behind(run, args, &at);
   }
 }
 
@@ -538,7 +539,7 @@ AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk)
   l->compute(run, l, &p, part * l->groups / l->parts, (part + 1) * l->groups / l->parts);
   amp_amx_leave();
   if (l->behind && l->parts == 1)
-    amp_conv_behind(run, l, tile, first, count, p.out);
+    amp_run_behind(run, l->grid, l->behind, l->args, tile, first, count, p.out);
 }
 
 AMP_FN void amp_conv_behind_chunk(const AmprtRun *run, const void *args, int64_t tile) {
@@ -546,7 +547,7 @@ AMP_FN void amp_conv_behind_chunk(const AmprtRun *run, const void *args, int64_t
   const AmpConvPart p = amp_conv_tile_at(l, tile);
   int64_t first = 0, count = 0;
   amp_conv_run(l->a, &p, &first, &count);
-  amp_conv_behind(run, l, tile, first, count, amp_at(run, &l->a->out));
+  amp_run_behind(run, l->grid, l->behind, l->args, tile, first, count, amp_at(run, &l->a->out));
 }
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef AMP_CONV_CALLS_H
 #define AMP_CONV_CALLS_H
 
-#include "codegen/text/cpu/conv_args.h"
+#include "codegen/text/cpu/grouped_args.h"
 #include "codegen/text/cpu/prelude.h"
 
 typedef struct AmpConvolutions {
@@ -17,12 +17,27 @@ typedef struct AmpConvolutions {
                     const void *args, const AmpRef *reads, uint64_t each);
 } AmpConvolutions;
 
+/* The args of amp_grouped_behind: a grouped convolution and a loop that runs on each tile of its
+ * result. */
+typedef struct AmpGroupedBehind {
+  const AmpGrouped *a;
+  const AmpGrid *grid; /* how the loop is cut, */
+  AmpLoopFn *behind;   /* its function, */
+  const void *args;    /* and its args */
+} AmpGroupedBehind;
+
 #ifdef AMPCC_APART
 extern const AmpConvolutions *amp_kernels;
+extern AmprtFunction *amp_grouped_chosen; /* amp_grouped_behind of these kernels */
 
 AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid,
                           AmpLoopFn *behind, const void *args, const AmpRef *reads, uint64_t each) {
   amp_kernels->conv_with(run, a, grid, behind, args, reads, each);
+}
+AMP_FN void amp_grouped_with(const AmprtRun *run, const AmpGrouped *a, const AmpGrid *grid,
+                             AmpLoopFn *behind, const void *args) {
+  const AmpGroupedBehind all = {a, grid, behind, args};
+  amp_grouped_chosen(run, &all);
 }
 #endif
 

@@ -1,12 +1,12 @@
 /* Grouped convolutions and their data gradients: for each row of the results of a tile and a column
- * [copy of the rows that it is the first to read] -> [register tiles] -> [store]. As many rows as
- * the window has are kept, in the first-level cache. Tiles are shared out to threads, and where
- * there are few, columns as well. Each result is one sum in f32, in the order row of the window,
- * tap, channel, whatever tile computes it. */
+ * [copy of the rows that it is the first to read] -> [register tiles] -> [store], and for the tile
+ * [loop behind]. As many rows as the window has are kept, in the first-level cache. Tiles are
+ * shared out to threads, and where there are few, columns as well. Each result is one sum in f32,
+ * in the order row of the window, tap, channel, whatever tile computes it. */
 #ifndef AMP_GROUPED_H
 #define AMP_GROUPED_H
 
-#include "codegen/text/cpu/conv.h"
+#include "codegen/text/cpu/conv_run.h"
 #include "codegen/text/cpu/grouped_image.h"
 
 /* What the register tiles of a row of results have in common. */
@@ -111,8 +111,11 @@ typedef struct AmpGroupedLoop {
   const AmpGrouped *a;
   AmpGroups g;
   AmpAxis high, wide; /* of all phases together */
-  int64_t columns, down, across, parts;
-  int wild; /* has the filter Inf or NaN? */
+  AmpTiles tiles;
+  int64_t columns, parts;       /* into which the columns of a tile are split */
+  int wild;                     /* has the filter Inf or NaN? */
+  int reuse;                    /* each thread has one place for the results of its tiles */
+  const AmpGroupedBehind *loop; /* the loop behind, or NULL */
 } AmpGroupedLoop;
 
 /* Packs one tap for a column. Channels that are read lie side by side in the filter, or for a data
@@ -279,6 +282,22 @@ AMP_FN void amp_grouped_column(AmpGroupedPart *p, const AmpImages *images) {
   }
 }
 
+/* The tile as a run of elements of the result: the first, and how many. */
+AMP_FN void amp_grouped_run(const AmpGroupedPart *p, int64_t *first, int64_t *count) {
+  const AmpGrouped *a = p->l->a;
+  const int64_t row = p->row0 * amp_grouped_rows_of(a);
+  const int64_t rows = amp_least(p->rows * amp_grouped_rows_of(a), a->high.out - row);
+  *first = (p->image * a->high.out + row) * a->wide.out * a->k;
+  *count = rows * a->wide.out * a->k;
+}
+
+AMP_FN AmpGroupedPart amp_grouped_part(const AmpGroupedLoop *l, int64_t tile) {
+  AmpGroupedPart p = {.l = l, .image = tile / l->tiles.down};
+  p.row0 = tile % l->tiles.down * l->a->rows;
+  p.rows = amp_least(l->a->rows, l->high.outs - p.row0);
+  return p;
+}
+
 /* Some columns of one tile. */
 AMP_FN void amp_grouped_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpGroupedLoop *l = (const AmpGroupedLoop *)args;
@@ -287,38 +306,74 @@ AMP_FN void amp_grouped_chunk(const AmprtRun *run, const void *args, int64_t chu
   const int64_t below = l->high.step * a->wide.in * a->c;
   const AmpImages images = {amp_at(run, &a->in), a->high.in, a->wide.in, a->c, below, a->in.dtype};
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
-  AmpGroupedPart p = {.l = l,
-                      .row = (const float **)(void *)lane,
-                      .image = tile / l->across / l->down,
-                      .row0 = tile / l->across % l->down * a->rows,
-                      .col = tile % l->across * a->cols,
-                      .out = amp_at(run, &a->out)};
+  int64_t first = 0, count = 0;
+  AmpGroupedPart p = amp_grouped_part(l, tile);
+  amp_grouped_run(&p, &first, &count);
+  p.out = amp_at(run, &a->out);
+  if (l->reuse)
+    p.out = (unsigned char *)p.out +
+            (run->threads->number() * l->tiles.elements - first) * amp_size(a->out.dtype);
+  p.row = (const float **)(void *)lane;
   p.ring = (float *)(void *)(lane + amp_ceil(a->high.taps * (int64_t)sizeof *p.row, AMP_LINE));
-  p.rows = amp_least(a->rows, l->high.outs - p.row0);
-  p.cols = amp_least(a->cols, l->wide.outs - p.col);
-  p.cols_in = amp_reach_of(&l->wide, p.col, p.cols);
-  for (int64_t i = part * l->columns / l->parts; i < (part + 1) * l->columns / l->parts; i++) {
-    p.column = amp_column(&l->g, i);
-    p.filter =
-        (const float *)(const void *)(run->arena + a->packed) + i * amp_grouped_packed(a, &l->g);
-    amp_grouped_column(&p, &images);
+  for (p.col = 0; p.col < l->wide.outs; p.col += a->cols) {
+    p.cols = amp_least(a->cols, l->wide.outs - p.col);
+    p.cols_in = amp_reach_of(&l->wide, p.col, p.cols);
+    for (int64_t i = part * l->columns / l->parts; i < (part + 1) * l->columns / l->parts; i++) {
+      p.column = amp_column(&l->g, i);
+      p.filter =
+          (const float *)(const void *)(run->arena + a->packed) + i * amp_grouped_packed(a, &l->g);
+      amp_grouped_column(&p, &images);
+    }
   }
+  if (l->loop && l->parts == 1)
+    amp_run_behind(run, l->loop->grid, l->loop->behind, l->loop->args, tile, first, count, p.out);
 }
 
-AMP_LIBRARY_FN(amp_grouped)(const AmprtRun *run, const void *args) {
+AMP_FN void amp_grouped_behind_chunk(const AmprtRun *run, const void *args, int64_t tile) {
+  const AmpGroupedLoop *l = (const AmpGroupedLoop *)args;
+  const AmpGroupedPart p = amp_grouped_part(l, tile);
+  int64_t first = 0, count = 0;
+  amp_grouped_run(&p, &first, &count);
+  amp_run_behind(run, l->loop->grid, l->loop->behind, l->loop->args, tile, first, count,
+                 amp_at(run, &l->a->out));
+}
+
+/* The convolution, and perhaps the loop behind it: on each tile as soon as it is there, but where
+ * tiles are too few for the threads, when all are. */
+AMP_FN void amp_grouped_all(const AmprtRun *run, const AmpGrouped *a,
+                            const AmpGroupedBehind *loop) {
   enum { CHUNKS = 4 }; /* for each thread, at least */
-  const AmpGrouped *a = (const AmpGrouped *)args;
+  const int64_t threads = run->threads->count();
   AmpGroupedLoop l = {.a = a,
                       .g = amp_groups(a->groups, a->c, a->k),
                       .high = amp_axis_span(&a->high, a->backward),
-                      .wide = amp_axis_span(&a->wide, a->backward)};
+                      .wide = amp_axis_span(&a->wide, a->backward),
+                      .tiles = amp_grouped_tiles(a),
+                      .loop = loop};
   l.columns = amp_columns(&l.g, AMP_WIDE);
-  l.down = amp_pieces(l.high.outs, a->rows);
-  l.across = amp_pieces(l.wide.outs, a->cols);
-  const int64_t tiles = a->n * l.down * l.across;
-  l.parts = amp_least(l.columns, amp_pieces(CHUNKS * (int64_t)run->threads->count(), tiles));
+  l.parts = amp_least(l.columns, amp_pieces(CHUNKS * threads, l.tiles.all));
+  l.reuse = a->passing && l.parts == 1 && threads <= l.tiles.all;
   amp_parallel(run, l.columns, amp_grouped_pack, &l);
-  amp_parallel(run, tiles * l.parts, amp_grouped_chunk, &l);
+  amp_parallel(run, l.tiles.all * l.parts, amp_grouped_chunk, &l);
+  if (loop && l.parts > 1)
+    amp_parallel(run, l.tiles.all, amp_grouped_behind_chunk, &l);
 }
+
+AMP_LIBRARY_FN(amp_grouped)(const AmprtRun *run, const void *args) {
+  amp_grouped_all(run, (const AmpGrouped *)args, NULL);
+}
+
+AMP_LIBRARY_FN(amp_grouped_behind)(const AmprtRun *run, const void *args) {
+  const AmpGroupedBehind *all = (const AmpGroupedBehind *)args;
+  amp_grouped_all(run, all->a, all);
+}
+
+#ifndef AMPCC_KERNELS
+AMP_FN void amp_grouped_with(const AmprtRun *run, const AmpGrouped *a, const AmpGrid *grid,
+                             AmpLoopFn *behind, const void *args) {
+  const AmpGroupedBehind all = {a, grid, behind, args};
+  amp_grouped_behind(run, &all);
+}
+#endif
 
 #endif

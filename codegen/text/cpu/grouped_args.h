@@ -28,12 +28,6 @@ static inline int64_t amp_columns(const AmpGroups *g, int64_t wide) {
   return g->spread ? amp_pieces(g->groups * g->makes, wide)
                    : g->groups * amp_columns_of_group(g, wide);
 }
-/* Floats that one element of each column's channels takes, for vectors of so many floats. No width
- * takes more than the largest one, AMP_BLOCK. */
-static inline int64_t amp_columns_floats(const AmpGroups *g, int64_t wide) {
-  return amp_columns(g, wide) * (g->spread ? wide : 2 * wide);
-}
-
 /* The part of an image that some results read, along one axis: it begins at `first`, perhaps before
  * the image, and has n elements. */
 typedef struct AmpReach {
@@ -58,13 +52,29 @@ typedef struct AmpGrouped {
   /* elements of the filter from a group, a channel of the result, a tap or a channel that is read
    * to the next */
   int64_t filter_group, filter_out, filter_tap, filter_in;
-  /* a tile is at most rows x cols results of an image (amp_axis_span), row after row, while the
-   * rows that these read are copied */
+  /* a tile is at most so many rows of the results of an image (amp_axis_span), of which `cols` at a
+   * time are computed, row after row, while the rows that these read are copied */
   int64_t rows, cols;
   int64_t packed;           /* offset in the arena of the filter as the kernels read it */
   int64_t lane, lane_bytes; /* offset of the threads' memory, and bytes of each thread's */
   int32_t backward;
+  /* only the loop behind (see amp_grouped_with) reads the results: they may lie anywhere in
+   * `out` */
+  int32_t passing;
 } AmpGrouped;
+
+/* How many rows of the result a row of a tile stands for: all remainders of a data gradient. */
+static inline int64_t amp_grouped_rows_of(const AmpGrouped *a) {
+  return a->backward ? a->high.stride : 1;
+}
+
+/* The tiles, each of which is a run of neighbouring elements of the result. */
+static inline AmpTiles amp_grouped_tiles(const AmpGrouped *a) {
+  AmpTiles t = {amp_pieces(amp_axis_span(&a->high, a->backward).outs, a->rows), 1, 0, 0};
+  t.all = a->n * t.down;
+  t.elements = a->rows * amp_grouped_rows_of(a) * a->wide.out * a->k;
+  return t;
+}
 
 /* The filter's gradient, from x and dy. */
 typedef struct AmpGroupedGrad {

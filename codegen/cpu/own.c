@@ -150,8 +150,8 @@ static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnLoop *own,
   call->args = arena_printf(arena, "&%s", args);
 }
 
-/* The result of a kernel's main op, which has a place in the workspace if only the loop behind reads
- * it. */
+/* The result of a kernel's main op, which has a place in the workspace if only the loop behind
+ * reads it. */
 static const char *result_text(Emitter *emit, const Kernel *kernel, const OwnLoop *loop) {
   const Value *result = kernel_main(kernel)->result[0];
   AmpRef ref = ref_result(result);

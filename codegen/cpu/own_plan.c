@@ -268,7 +268,8 @@ static bool is_passing(const Node *main, const Kernel *loop) {
   return true;
 }
 
-/* The result, if nothing else reads it and so it has no place of its own, and sums for each tile. */
+/* The result, if nothing else reads it and so it has no place of its own, and sums for each
+ * tile. */
 OwnLoop own_loop(const Kernel *kernel, const AmpTiles *cut, int64_t *workspace, int32_t *passing) {
   Kernel loop = loop_behind(kernel);
   const Value *result = kernel_main(kernel)->result[0];

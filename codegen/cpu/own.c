@@ -35,7 +35,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
             "AMP_ARGS AmpConv $NAME = {\n"
             "  .in = $IN, .filter = $FILTER, .out = $OUT,\n"
             "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
-            "  .in_pixel = $PIXEL, .in_channel = $CHANNEL,\n"
+            "  .in_pixel = $PIXEL, .in_channel = $CHANNEL, .groups = $GROUPS,\n"
             "  .filter_out = $FOUT, .filter_tap = $FTAP, .filter_in = $FIN,\n"
             "  .rows = $ROWS, .cols = $COLS, .images = $IMAGES, .packed = $PACKED,\n"
             "  .lane = $LANE, .lane_bytes = $BYTES, .backward = $BACKWARD,\n"
@@ -47,16 +47,16 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
                   {"HIGH", window_text(emit->arena, &a->high)},
                   {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
                   {"C", .number = a->c}, {"K", .number = a->k}, {"PIXEL", .number = a->in_pixel},
-                  {"CHANNEL", .number = a->in_channel}, {"FOUT", .number = a->filter_out},
-                  {"FTAP", .number = a->filter_tap}, {"FIN", .number = a->filter_in},
-                  {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
-                  {"IMAGES", .number = a->images}, {"WINOGRAD", .number = a->winograd},
-                  {"OVER", .number = a->over_pairs}, {"WIMAGES", .number = a->wino_images},
-                  {"WROWS", .number = a->wino_rows}, {"WAVE", .number = a->wino_wave},
-                  {"PACKED", .number = base + a->packed}, {"LANE", .number = base + a->lane},
-                  {"BYTES", .number = a->lane_bytes}, {"BACKWARD", .number = a->backward},
-                  {"COPY", .number = a->copy}, {"PAIRS", .number = a->copy_pairs},
-                  {"PASSING", .number = a->passing}));
+                  {"CHANNEL", .number = a->in_channel}, {"GROUPS", .number = a->groups},
+                  {"FOUT", .number = a->filter_out}, {"FTAP", .number = a->filter_tap},
+                  {"FIN", .number = a->filter_in}, {"ROWS", .number = a->rows},
+                  {"COLS", .number = a->cols}, {"IMAGES", .number = a->images},
+                  {"WINOGRAD", .number = a->winograd}, {"OVER", .number = a->over_pairs},
+                  {"WIMAGES", .number = a->wino_images}, {"WROWS", .number = a->wino_rows},
+                  {"WAVE", .number = a->wino_wave}, {"PACKED", .number = base + a->packed},
+                  {"LANE", .number = base + a->lane}, {"BYTES", .number = a->lane_bytes},
+                  {"BACKWARD", .number = a->backward}, {"COPY", .number = a->copy},
+                  {"PAIRS", .number = a->copy_pairs}, {"PASSING", .number = a->passing}));
 }
 
 static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, const Operands *at,
@@ -65,6 +65,7 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
             "AMP_ARGS AmpConvGrad $NAME = {\n"
             "  .x = $X, .dy = $DY, .out = $OUT,\n"
             "  .high = $HIGH, .wide = $WIDE, .n = $N, .c = $C, .k = $K,\n"
+            "  .groups = $NGROUPS,\n"
             "  .few = $FEW, .vec_x = $VECX, .images = $IMAGES, .rows = $ROWS, .cols = $COLS,\n"
             "  .part_blocks = $BLOCKS, .part_groups = $GROUPS,\n"
             "  .copy_x = $COPYX, .copy_dy = $COPYDY, .slots = $SLOTS,\n"
@@ -77,18 +78,19 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
             holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
                   {"WIDE", window_text(emit->arena, &a->wide)}, {"N", .number = a->n},
-                  {"C", .number = a->c}, {"K", .number = a->k}, {"FEW", .number = a->few},
-                  {"VECX", .number = a->vec_x}, {"IMAGES", .number = a->images},
-                  {"ROWS", .number = a->rows}, {"COLS", .number = a->cols},
-                  {"BLOCKS", .number = a->part_blocks}, {"GROUPS", .number = a->part_groups},
-                  {"COPYX", .number = a->copy_x}, {"COPYDY", .number = a->copy_dy},
-                  {"SLOTS", .number = a->slots}, {"SUMS", .number = base + a->sums},
-                  {"SUMBYTES", .number = a->sums_bytes}, {"LANE", .number = base + a->lane},
-                  {"BYTES", .number = a->lane_bytes}, {"XAT", .number = a->x_at},
-                  {"DYAT", .number = a->dy_at}, {"SUMSAT", .number = a->sums_at},
-                  {"WINOGRAD", .number = a->winograd}, {"OVER", .number = a->over_pairs},
-                  {"WIMAGES", .number = a->wino_images}, {"WROWS", .number = a->wino_rows},
-                  {"WBLOCKS", .number = a->wino_blocks}, {"WSLOTS", .number = a->wino_slots}));
+                  {"C", .number = a->c}, {"K", .number = a->k}, {"NGROUPS", .number = a->groups},
+                  {"FEW", .number = a->few}, {"VECX", .number = a->vec_x},
+                  {"IMAGES", .number = a->images}, {"ROWS", .number = a->rows},
+                  {"COLS", .number = a->cols}, {"BLOCKS", .number = a->part_blocks},
+                  {"GROUPS", .number = a->part_groups}, {"COPYX", .number = a->copy_x},
+                  {"COPYDY", .number = a->copy_dy}, {"SLOTS", .number = a->slots},
+                  {"SUMS", .number = base + a->sums}, {"SUMBYTES", .number = a->sums_bytes},
+                  {"LANE", .number = base + a->lane}, {"BYTES", .number = a->lane_bytes},
+                  {"XAT", .number = a->x_at}, {"DYAT", .number = a->dy_at},
+                  {"SUMSAT", .number = a->sums_at}, {"WINOGRAD", .number = a->winograd},
+                  {"OVER", .number = a->over_pairs}, {"WIMAGES", .number = a->wino_images},
+                  {"WROWS", .number = a->wino_rows}, {"WBLOCKS", .number = a->wino_blocks},
+                  {"WSLOTS", .number = a->wino_slots}));
 }
 
 static void write_grouped(Emitter *emit, const char *name, const AmpGrouped *a, const Operands *at,

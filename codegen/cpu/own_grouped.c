@@ -4,8 +4,25 @@
 
 enum { ALIGN = 64, F32 = sizeof(float) };
 
+static bool is_const(const Value *value) {
+  return value_storage((Value *)(uintptr_t)value)->node->op == OP_CONST;
+}
+
+/* Groups of so many channels are faster one after the other, each as a convolution of its own: on a
+ * model 207, batch 8 (cpu_layers), 3x3 with 64 channels of each group at 32x32 has 1.7 to 2.2 times
+ * the speed so, by Winograd's method, and with 32 at 7x7 0.9 to 1.3 times with one thread, but 0.8
+ * with two, as little is computed between their meetings. */
+static bool are_wide(const Node *node, int64_t groups) {
+  enum { WIDE = 64 };
+  int64_t c = node->arg[0]->type.dim[3] / groups, k = node->result[0]->type.dim[3] / groups;
+  if (node->op == OP_CONV2D_WGRAD)
+    k = node->arg[1]->type.dim[3] / groups;
+  return c >= WIDE && k >= WIDE && !is_const(node->arg[0]) && !is_const(node->arg[1]);
+}
+
 bool is_grouped(const Node *node) {
-  return op_info[node->op].gen == GEN_CONV && attr_int(node, ATTR_GROUPS, 1) > 1;
+  int64_t groups = attr_int(node, ATTR_GROUPS, 1);
+  return op_info[node->op].gen == GEN_CONV && groups > 1 && !are_wide(node, groups);
 }
 
 /* Floats that one element of each column's channels takes. No narrower vectors take more. */

@@ -16,7 +16,8 @@ typedef struct GroupedPlan {
   OwnLoop loop;
 } GroupedPlan;
 
-/* Is it a convolution of several groups, or a gradient of one? */
+/* Is it a convolution of several groups, or a gradient of one, that these kernels compute? Of those
+ * with many channels in each group own_plan.h has the plan. */
 bool is_grouped(const Node *node);
 /* Of a kernel whose main op is one. */
 GroupedPlan grouped_plan(const Kernel *kernel);

@@ -93,8 +93,9 @@ static void finish_conv(OwnPlan *plan, bool low) {
   int64_t taps = a->high.taps * a->wide.taps;
   Tiles tiles = conv_tiles(a);
   bool leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
-  a->copy = low || a->in_channel != 1 || a->c % FAR == 0 || leaves;
-  a->copy_pairs = a->in_channel != 1 || a->c % 2 || a->c % (2 * FAR) == 0 || leaves;
+  int64_t pixel = a->groups > 1 ? a->in_pixel : a->c;
+  a->copy = low || a->in_channel != 1 || pixel % FAR == 0 || leaves;
+  a->copy_pairs = a->in_channel != 1 || a->c % 2 || pixel % (2 * FAR) == 0 || leaves;
   a->packed = 0;
   a->lane = amp_ceil(amp_ceil(a->k, AMP_GROUP) * amp_ceil(a->c, AMP_BLOCK) * taps * F32, ALIGN);
   a->lane_bytes = amp_ceil(taps * 3 * (int64_t)sizeof(int64_t), ALIGN) +
@@ -196,6 +197,7 @@ static void plan_matmul(const Node *node, OwnPlan *plan) {
                          .k = k,
                          .in_pixel = ta ? 1 : c,
                          .in_channel = ta ? rows : 1,
+                         .groups = 1,
                          .filter_out = tb ? c : 1,
                          .filter_in = tb ? 1 : k};
 }
@@ -205,14 +207,15 @@ static void plan_conv(const Node *node, OwnPlan *plan) {
   const int64_t *in = node->arg[0]->type.dim, *out = node->result[0]->type.dim;
   const int64_t *w = node->arg[1]->type.dim;
   const int64_t *stride = attr_ints(node, ATTR_STRIDE, 2), *pad = attr_ints(node, ATTR_PAD, 4);
-  int64_t taps = w[1] * w[2], c = in[3];
+  int64_t taps = w[1] * w[2], groups = attr_int(node, ATTR_GROUPS, 1);
   plan->conv = (AmpConv){.high = window(in[1], out[1], w[1], stride[0], pad[0]),
                          .wide = window(in[2], out[2], w[2], stride[1], pad[2]),
                          .n = in[0],
-                         .c = c,
-                         .k = out[3],
-                         .in_pixel = c,
+                         .c = in[3] / groups,
+                         .k = out[3] / groups,
+                         .in_pixel = in[3],
                          .in_channel = 1,
+                         .groups = (int32_t)groups,
                          .filter_out = backward ? 1 : taps * w[3],
                          .filter_tap = w[3],
                          .filter_in = backward ? taps * w[3] : 1,
@@ -241,14 +244,15 @@ static void halve(AmpConvGrad *a) {
 
 static void plan_grad(const Node *node, OwnPlan *plan) {
   const int64_t *x = node->arg[0]->type.dim, *dy = node->arg[1]->type.dim;
-  const int64_t *w = node->result[0]->type.dim;
+  const int64_t *w = node->result[0]->type.dim, groups = attr_int(node, ATTR_GROUPS, 1);
   const int64_t *stride = attr_ints(node, ATTR_STRIDE, 2), *pad = attr_ints(node, ATTR_PAD, 4);
   plan->is_grad = true;
   plan->grad = (AmpConvGrad){.high = window(x[1], dy[1], w[1], stride[0], pad[0]),
                              .wide = window(x[2], dy[2], w[2], stride[1], pad[2]),
                              .n = x[0],
-                             .c = x[3],
-                             .k = dy[3]};
+                             .c = x[3] / groups,
+                             .k = dy[3] / groups,
+                             .groups = (int32_t)groups};
   flatten(&plan->grad.n, &plan->grad.high, &plan->grad.wide);
   if (node->arg[0]->type.dtype == DT_BF16)
     halve(&plan->grad);

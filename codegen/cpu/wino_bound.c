@@ -127,16 +127,16 @@ static void transformed(Bounding *b, const Factors *by, const double *x, double 
     to[p] = seen(b, to[p]) + 0x1p-124;
 }
 
-/* The same of each channel's elements from (h, w) on, of images of the dimensions `dim`:
- * [channel][ALL]. */
-static void transformed_square(Bounding *b, const double *from, const int64_t dim[4], int64_t image,
-                               int64_t h, int64_t w, const Factors *by, double *to) {
+/* The same of each channel's elements from (h, w) on, of images of the dimensions `dim`, whose
+ * pixels lie `pixel` elements apart: [channel][ALL]. */
+static void transformed_square(Bounding *b, const double *from, const int64_t dim[4], int64_t pixel,
+                               int64_t image, int64_t h, int64_t w, const Factors *by, double *to) {
   for (int64_t c = 0; c < dim[3]; c++, to += ALL) {
     double d[ALL];
     for (int i = 0; i < by->cols * by->cols; i++) {
       int64_t y = h + i / by->cols, x = w + i % by->cols;
       bool inside = y >= 0 && y < dim[1] && x >= 0 && x < dim[2];
-      d[i] = inside ? fabs(from[((image * dim[1] + y) * dim[2] + x) * dim[3] + c]) : 0;
+      d[i] = inside ? fabs(from[((image * dim[1] + y) * dim[2] + x) * pixel + c]) : 0;
     }
     transformed(b, by, d, to);
   }
@@ -173,7 +173,8 @@ static void bound_tile(Bounding *b, const double *u, const double *v, int64_t im
     for (int i = 0; i < a->winograd * a->winograd; i++) {
       int64_t row = h + i / a->winograd, col = w + i % a->winograd;
       if (row < a->high.out && col < a->wide.out)
-        b->out[((image * a->high.out + row) * a->wide.out + col) * a->k + k] = gamma * y[i];
+        b->out[((image * a->high.out + row) * a->wide.out + col) * amp_out_pixel(a) + k] =
+            gamma * y[i];
     }
   }
 }
@@ -192,7 +193,8 @@ static void bound_conv(Bounding *b) {
   for (int64_t n = 0; n < a->n; n++)
     for (int64_t h = 0; h < a->high.out; h += a->winograd)
       for (int64_t w = 0; w < a->wide.out; w += a->winograd) {
-        transformed_square(b, b->in, in, n, h + high.origin, w + wide.origin, &method->b, v);
+        transformed_square(b, b->in, in, a->in_pixel, n, h + high.origin, w + wide.origin,
+                           &method->b, v);
         bound_tile(b, u, v, n, h, w);
       }
 }
@@ -215,8 +217,9 @@ static void bound_grad(Bounding *b) {
   for (int64_t n = 0; n < a->n; n++)
     for (int64_t h = 0; h < a->high.out; h += side)
       for (int64_t w = 0; w < a->wide.out; w += side) {
-        transformed_square(b, b->in, in, n, h - a->high.pad, w - a->wide.pad, &method->b, x);
-        transformed_square(b, b->filter, out, n, h, w, &method->e, dy);
+        transformed_square(b, b->in, in, a->c * a->groups, n, h - a->high.pad, w - a->wide.pad,
+                           &method->b, x);
+        transformed_square(b, b->filter, out, a->k * a->groups, n, h, w, &method->e, dy);
         for (int64_t i = 0; i < a->k * a->c; i++)
           for (int p = 0; p < all; p++)
             sum[i * ALL + p] += dy[i / a->c * ALL + p] * x[i % a->c * ALL + p];
@@ -230,6 +233,18 @@ static void bound_grad(Bounding *b) {
       for (int64_t t = 0; t < AMP_WINO_TAPS; t++)
         b->out[(k * AMP_WINO_TAPS + t) * a->c + c] = gamma * taps[t];
     }
+}
+
+/* Of one group of channels. */
+static void bound_group(Bounding *all, bool is_grad, int64_t g) {
+  Bounding b = *all;
+  int64_t c = is_grad ? b.grad->c : b.conv->c, k = is_grad ? b.grad->k : b.conv->k;
+  int64_t filter = g * k * AMP_WINO_TAPS * c;
+  b.in += g * c;
+  b.filter += is_grad ? g * k : filter;
+  b.out += is_grad ? filter : g * k;
+  (is_grad ? bound_grad : bound_conv)(&b);
+  all->overflows |= b.overflows;
 }
 
 /* ---- the bound of the direct kernel ---- */
@@ -280,12 +295,10 @@ const double *wino_bound(Arena *arena, const Node *node, Winograd winograd,
                 .filter = args[1].v,
                 .out = out};
   int64_t terms = AMP_WINO_TAPS * plan.conv.c;
-  if (plan.is_grad) {
-    bound_grad(&b);
+  if (plan.is_grad)
     terms = plan.grad.n * plan.grad.high.out * plan.grad.wide.out;
-  } else {
-    bound_conv(&b);
-  }
+  for (int64_t g = 0; g < attr_int(node, ATTR_GROUPS, 1); g++)
+    bound_group(&b, plan.is_grad, g);
   if (b.overflows || node->arg[0]->type.dtype == DT_BF16)
     allow_direct(arena, node, args, terms, out);
   return out;

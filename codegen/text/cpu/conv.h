@@ -97,7 +97,7 @@ AMP_INLINE void amp_conv_set_tile(AmpConvPart *p) {
 AMP_INLINE int64_t amp_result_at(const AmpConvPart *p, int64_t row, int64_t col) {
   const int64_t h = p->high.out_first + (p->row + row) * p->high.out_step;
   const int64_t w = p->wide.out_first + (p->col + col) * p->wide.out_step;
-  return ((p->image * p->a->high.out + h) * p->a->wide.out + w) * p->a->k;
+  return ((p->image * p->a->high.out + h) * p->a->wide.out + w) * amp_out_pixel(p->a);
 }
 
 /* Lists the taps, in the order of the packed filter. With `trim` it leaves out those that read
@@ -144,7 +144,7 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
   const int64_t rows = amp_least(a->rows, high->outs - p->row);
   const int64_t line = s->w * s->pixel * amp_size(s->dtype);
   const int64_t tiles = groups * amp_pieces(rows * wide->outs, LARGEST);
-  if (a->cols < wide->outs || p->tile.channels < FEWEST)
+  if (a->cols < wide->outs || p->tile.channels < FEWEST || a->groups > 1)
     return;
   p->next =
       (const unsigned char *)s->data + (p->image * s->h + (p->row + rows) * high->step) * line;
@@ -201,7 +201,7 @@ AMP_INLINE void amp_conv_fetch(AmpConvPart *p, const AmpElement *x, int n, int64
 /* Prepares for the register tiles of one remainder and group, which store m channels. */
 AMP_FN void amp_conv_begin(AmpConvPart *p, int m) {
   const int dtype = p->a->out.dtype, pairs = dtype == AMPRT_BF16 && amp_in_pairs(p->a);
-  p->y_step = p->a->k * p->wide.out_step;
+  p->y_step = amp_out_pixel(p->a) * p->wide.out_step;
   p->buffers = (dtype != AMPRT_F32 && !pairs) || m % AMP_WIDE;
   p->tile.narrow = pairs && !p->buffers;
   p->tile.y_step = p->buffers ? amp_ceil(m, AMP_OUTS) : p->y_step;
@@ -258,7 +258,7 @@ AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, in
   enum { MOST = 8 }; /* register tiles of one call, which all prefetch the same thing */
   amp_conv_begin(p, m);
   const int64_t step = p->tile.step, y_step = p->y_step;
-  const int64_t y_line = p->high.out_step * p->a->wide.out * p->a->k;
+  const int64_t y_line = p->high.out_step * p->a->wide.out * amp_out_pixel(p->a);
   for (int64_t i = 0; i < p->rows;) {
     const int two = i + 2 <= p->rows && amp_cut_two(cut, p->cols);
     const float *x = p->copy.at + i * p->copy.step[0];
@@ -299,7 +299,7 @@ AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const floa
 AMP_FN void amp_conv_zero(AmpConvPart *p, int64_t first, int64_t last) {
   const int64_t size = amp_size(p->a->out.dtype), k = first * AMP_OUTS;
   const int64_t n = amp_least(last * AMP_OUTS, p->a->k) - k;
-  const int64_t step = p->wide.out_step * p->a->k * size;
+  const int64_t step = p->wide.out_step * amp_out_pixel(p->a) * size;
   for (int64_t i = 0; i < p->rows; i++) {
     unsigned char *to = (unsigned char *)p->out + (amp_result_at(p, i, 0) + k) * size;
     for (int64_t j = 0; j < p->cols; j++, to += step)
@@ -365,15 +365,15 @@ AMP_FN AmpSource amp_conv_source(const AmprtRun *run, const AmpConv *a) {
   return s;
 }
 
-/* The results of a tile as a run of elements: the first, and how many. */
+/* The results of a tile as a run of elements, those of all groups: the first, and how many. */
 AMP_FN void amp_conv_run(const AmpConv *a, const AmpConvPart *p, int64_t *first, int64_t *count) {
   const int64_t down = a->backward ? a->high.stride : 1, across = a->backward ? a->wide.stride : 1;
   const int64_t row = p->row * down, col = p->col * across;
   const int64_t rows = amp_least(a->rows * down, a->high.out - row);
   const int64_t cols = amp_least(a->cols * across, a->wide.out - col);
   const int64_t images = amp_least(a->images, a->n - p->image);
-  *first = ((p->image * a->high.out + row) * a->wide.out + col) * a->k;
-  *count = images * rows * cols * a->k;
+  *first = ((p->image * a->high.out + row) * a->wide.out + col) * amp_out_pixel(a);
+  *count = images * rows * cols * amp_out_pixel(a);
 }
 
 /* Zeros all results of a tile, which are a run of elements. Where no tap reads anything for some of
@@ -413,7 +413,8 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
     amp_conv_fetches(p, &source, last - first);
   const int64_t remainders =
       amp_remainders(&a->high, a->backward) * amp_remainders(&a->wide, a->backward);
-  const int whole = first == 0 && last * AMP_OUTS >= a->k && a->cols >= wide.outs;
+  const int all = first == 0 && last * AMP_OUTS >= a->k && a->groups == 1;
+  const int whole = all && a->cols >= wide.outs;
   for (int64_t i = 0; i < remainders; i++) {
     amp_conv_remainder(p, i);
     if (p->tile.taps)
@@ -516,7 +517,7 @@ AMP_FN void amp_conv_look_ahead(const AmprtRun *run, const AmpConvLoop *l, int64
   enum { RESULTS = 14 }; /* of a register tile */
   const AmpConv *a = l->a;
   const int copy = amp_in_pairs(a) ? a->copy_pairs : a->copy;
-  const int64_t results = count / a->k, size = amp_size(a->out.dtype);
+  const int64_t results = count / amp_out_pixel(a), size = amp_size(a->out.dtype);
   f->bytes = count * size;
   for (int i = 0; l->parts == 1 && l->each >> i; i++)
     if (l->each >> i & 1 && l->reads[i].dtype == a->out.dtype && f->n < AMP_FETCHES)

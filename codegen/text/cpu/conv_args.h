@@ -123,7 +123,15 @@ typedef struct AmpConv {
   /* not 0: the images are computed in waves of so many (wino.h), whose transformed tiles lie at
    * `packed`; a block is then wino_images whole images */
   int32_t wino_wave;
+  /* so many convolutions are computed one after the other, each of the next c and k channels and
+   * with the filter behind the one before */
+  int32_t groups;
 } AmpConv;
+
+/* Elements from one pixel of the result to the next. */
+static inline int64_t amp_out_pixel(const AmpConv *a) {
+  return a->k * a->groups;
+}
 
 /* The tiles that the results of a convolution are cut into. Where a loop follows, each tile is a
  * run of neighbouring elements of the result. */
@@ -138,8 +146,8 @@ static inline AmpTiles amp_tiles(const AmpConv *a) {
   const int64_t wide = amp_axis_span(&a->wide, a->backward).outs;
   AmpTiles t = {amp_pieces(high, a->rows), amp_pieces(wide, a->cols), 0, 0};
   t.all = amp_pieces(a->n, a->images) * t.down * t.across;
-  t.elements =
-      a->images * a->rows * a->cols * a->k * (a->backward ? a->high.stride * a->wide.stride : 1);
+  t.elements = a->images * a->rows * a->cols * amp_out_pixel(a) *
+               (a->backward ? a->high.stride * a->wide.stride : 1);
   return t;
 }
 
@@ -223,7 +231,8 @@ typedef struct AmpConvGrad {
   /* not 0: x has so few channels, `few`, that a row of the filter counts as one tap of
    * few * (taps of the row) = c channels */
   int64_t few;
-  int32_t vec_x; /* vectors are of channels of x and units of dy; else the other way round */
+  int32_t vec_x;  /* vectors are of channels of x and units of dy; else the other way round */
+  int32_t groups; /* as in AmpConv */
   int64_t images, rows, cols;
   /* the sums that a thread computes at a time are of at most so many blocks of units and groups of
    * vectors */

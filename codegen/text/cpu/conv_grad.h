@@ -351,8 +351,8 @@ AMP_INLINE AmpGradChannels amp_grad_channels(const AmpConvGrad *a, const AmpGrad
 /* What is read of channels c of x and k of dy. With `pairs` elements are pairs of two images. */
 AMP_FN void amp_grad_sources(const AmprtRun *run, const AmpConvGrad *a, AmpGradChannels c,
                              AmpGradChannels k, int pairs, AmpSource *x, AmpSource *dy) {
-  const int64_t x_size[3] = {a->high.in, a->wide.in, a->few ? a->few : a->c};
-  const int64_t dy_size[3] = {a->high.out, a->wide.out, a->k};
+  const int64_t x_size[3] = {a->high.in, a->wide.in, a->few ? a->few : a->c * a->groups};
+  const int64_t dy_size[3] = {a->high.out, a->wide.out, a->k * a->groups};
   *x = amp_grad_source(run, &a->x, x_size, a->few ? 0 : c.first, a->few ? a->few : c.n, pairs);
   *dy = amp_grad_source(run, &a->dy, dy_size, k.first, k.n, pairs);
 }

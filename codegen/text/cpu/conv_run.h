@@ -31,12 +31,47 @@ AMP_FN int64_t amp_conv_prepare(const AmprtRun *run, AmpConvLoop *l) {
   return 4;
 }
 
+/* One group, and the loop behind on each tile as soon as it is there, but where tiles are too few
+ * for the threads, when all are. */
+AMP_FN void amp_conv_one(const AmprtRun *run, AmpConvLoop *l) {
+  const AmpConv *a = l->a;
+  const int64_t threads = run->threads->count();
+  if (a->wino_wave && !amp_in_pairs(a)) {
+    amp_wino_waves(run, l);
+    if (l->behind)
+      amp_parallel(run, l->tiles.all, amp_conv_behind_chunk, l);
+    return;
+  }
+  const int64_t least = amp_conv_prepare(run, l);
+  l->parts = amp_least(amp_pieces(least * threads, l->tiles.all), l->groups);
+  l->reuse = a->passing && l->behind && l->parts == 1 && threads <= l->tiles.all;
+  amp_parallel(run, l->tiles.all * l->parts, amp_conv_chunk, l);
+  if (l->behind && l->parts > 1)
+    amp_parallel(run, l->tiles.all, amp_conv_behind_chunk, l);
+}
+
+/* Several groups, and then the loop behind. */
+AMP_FN void amp_conv_several(const AmprtRun *run, AmpConvLoop *l) {
+  AmpConv one = *l->a;
+  const int64_t filter = one.k * amp_filter_taps(&one) * one.c;
+  AmpConvLoop part = *l;
+  part.a = &one;
+  part.behind = NULL;
+  part.each = 0;
+  for (int64_t g = 0; g < l->a->groups; g++) {
+    amp_conv_one(run, &part);
+    one.in.at += one.c * amp_size(one.in.dtype);
+    one.filter.at += filter * amp_size(one.filter.dtype);
+    one.out.at += one.k * amp_size(one.out.dtype);
+  }
+  if (l->behind)
+    amp_parallel(run, l->tiles.all, amp_conv_behind_chunk, l);
+}
+
 /* `behind`, unless it is NULL, is a loop that is cut as `grid` says and runs on each tile of the
- * result: on each as soon as it is there, but where tiles are too few for the threads, when all
- * are. */
+ * result. */
 AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid,
                           AmpLoopFn *behind, const void *args, const AmpRef *reads, uint64_t each) {
-  const int64_t threads = run->threads->count();
   AmpConvLoop loop = {.a = a,
                       .cuts = amp_conv_cuts(a),
                       .high = amp_axis_span(&a->high, a->backward),
@@ -47,18 +82,7 @@ AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *
                       .args = args,
                       .reads = reads,
                       .each = each};
-  if (a->wino_wave && !amp_in_pairs(a)) {
-    amp_wino_waves(run, &loop);
-    if (behind)
-      amp_parallel(run, loop.tiles.all, amp_conv_behind_chunk, &loop);
-    return;
-  }
-  const int64_t least = amp_conv_prepare(run, &loop);
-  loop.parts = amp_least(amp_pieces(least * threads, loop.tiles.all), loop.groups);
-  loop.reuse = a->passing && loop.parts == 1 && threads <= loop.tiles.all;
-  amp_parallel(run, loop.tiles.all * loop.parts, amp_conv_chunk, &loop);
-  if (behind && loop.parts > 1)
-    amp_parallel(run, loop.tiles.all, amp_conv_behind_chunk, &loop);
+  (a->groups > 1 ? amp_conv_several : amp_conv_one)(run, &loop);
 }
 
 AMP_LIBRARY_FN(amp_conv)(const AmprtRun *run, const void *args) {

@@ -168,6 +168,8 @@ AMP_FN AmpWinoFetches amp_wino_fetches(const AmpWinoBlock *p, int64_t steps) {
     f.each = rows * row;
     f.behind.bytes = amp_most(1, p->part->fetch.n) * f.each / f.parts;
     f.next.bytes = rows * a->wide.in * a->c * amp_size(a->in.dtype) / f.parts;
+    if (a->groups > 1) /* results and what is read do not lie side by side */
+      f.behind.bytes = f.next.bytes = 0;
   }
   f.ahead.step = amp_pieces(AMP_WINO_FETCH * f.ahead.bytes, steps);
   f.behind.step = amp_pieces(AMP_WINO_FETCH * f.behind.bytes, steps);
@@ -295,7 +297,7 @@ AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], float *to, int64_t 
  * one of them is Inf or NaN. */
 AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, int m) {
   const AmpConv *a = p->a;
-  const int64_t col = a->k, row = a->wide.out * col;
+  const int64_t col = amp_out_pixel(a), row = a->wide.out * col;
   const int64_t width = amp_wino_vectors(m) * AMP_WIDE;
   /* One sum for each row of a tile's results: all products in a single one would wait for each
    * other. */
@@ -422,7 +424,7 @@ AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *
   amp_wino_size(p);
   const int64_t read = a->wino_rows < a->high.out ? p->row + p->rows + 1 : p->images * a->high.in;
   p->next = (const char *)amp_at(run, &a->in) +
-            (p->image * a->high.in + read) * a->wide.in * a->c * amp_size(a->in.dtype);
+            (p->image * a->high.in + read) * a->wide.in * a->in_pixel * amp_size(a->in.dtype);
   amp_wino_in(run, p, 0, p->images * p->down);
   if (p->products == p->in)
     amp_wino_zero_past(p);

@@ -260,8 +260,8 @@ AMP_FN void amp_wino_grad_add_slots(const AmprtRun *run, const void *args, int64
     __atomic_store_n(l->wild, 1, __ATOMIC_RELAXED);
 }
 
-AMP_LIBRARY_FN(amp_conv_grad)(const AmprtRun *run, const void *args) {
-  const AmpConvGrad *a = (const AmpConvGrad *)args;
+/* The gradient of the filter of one group. */
+AMP_FN void amp_conv_grad_one(const AmprtRun *run, const AmpConvGrad *a) {
   const int64_t blocks = amp_blocks(a->k), want = run->threads->count();
   int wild = 0;
   AmpWinoGradLoop loop = {.a = a, .groups = amp_pieces(a->c, AMP_GRAD_GROUP), .wild = &wild};
@@ -277,6 +277,17 @@ AMP_LIBRARY_FN(amp_conv_grad)(const AmprtRun *run, const void *args) {
   }
   if (!winograd || wild)
     amp_grad_direct_all(run, a);
+}
+
+AMP_LIBRARY_FN(amp_conv_grad)(const AmprtRun *run, const void *args) {
+  AmpConvGrad one = *(const AmpConvGrad *)args;
+  const int64_t filter = one.k * amp_grad_taps(&one) * one.c;
+  for (int64_t g = 0; g < one.groups; g++) {
+    amp_conv_grad_one(run, &one);
+    one.x.at += one.c * amp_size(one.x.dtype);
+    one.dy.at += one.k * amp_size(one.dy.dtype);
+    one.out.at += filter * amp_size(one.out.dtype);
+  }
 }
 
 #endif

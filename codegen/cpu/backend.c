@@ -11,10 +11,18 @@
 
 /* ---- kernels ---- */
 
+/* The number of a function of the program, or that of all of them if it is none. */
+static int function_find(const ProgramCode *program, const char *name) {
+  int i = 0;
+  while (i < program->n_functions && strcmp(program->function[i], name) != 0)
+    i++;
+  return i;
+}
+
 static int function_index(ProgramCode *program, const char *name) {
-  for (int i = 0; i < program->n_functions; i++)
-    if (strcmp(program->function[i], name) == 0)
-      return i;
+  int i = function_find(program, name);
+  if (i < program->n_functions)
+    return i;
   arena_push(program->arena, program->function, program->n_functions, program->cap_functions, name);
   return program->n_functions - 1;
 }
@@ -136,7 +144,7 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
               holes({"GRAPH", program->graph[i].ident}));
   if (program->emit.loops_behind_groups)
     text_format(&graphs, "amp_grouped_chosen = function_of(c, %d);\n",
-                function_index((ProgramCode *)(uintptr_t)program, behind_groups));
+                function_find(program, behind_groups));
   text_fill_lines(&all, cpu_fits,
                   holes({"HERE", arch->is_here}, {"TESTS", text_get(&tests)},
                         {"PAYS", text_get(&pays)}, {"LEAST", arch->level},

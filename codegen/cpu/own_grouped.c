@@ -66,14 +66,15 @@ static void choose_grad_tile(const AmpGroups *g, const AmpAxis *high, const AmpA
                              int64_t *rows, int64_t *cols) {
   enum { NEAR_BYTES = 28 << 10 };
   double least = INFINITY;
-  for (int64_t n = 1; n <= wide->outs; n++) {
-    int64_t c = amp_pieces(wide->outs, n), r = 1;
+  for (int64_t n = 1, c = wide->outs; c >= 1;
+       n++, c = amp_least(c - 1, amp_pieces(wide->outs, n))) {
+    int64_t r = 1;
     while (r < high->outs && copy_bytes(g, amp_reach_of(high, 0, r + 1).n, wide, c) <= NEAR_BYTES)
       r++;
     bool fits = copy_bytes(g, amp_reach_of(high, 0, r).n, wide, c) <= NEAR_BYTES;
     double cost =
         (double)(amp_reach_of(high, 0, r).n * amp_reach_of(wide, 0, c).n) / (double)(r * c);
-    if (cost < least && (fits || n == wide->outs)) {
+    if (cost < least && (fits || c == 1)) {
       least = cost;
       *rows = amp_even(high->outs, r);
       *cols = c;

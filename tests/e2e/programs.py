@@ -5,8 +5,8 @@
                   model of the zoo)
   repeat          two runs of a program, with one thread and with two, end with the same checkpoint, to the bit
   own             with our own kernels cifar_resnet8 needs no oneDNN, and trains as with oneDNN
-  same DTYPE [MODEL] with our own kernels MODEL (cifar_resnet8) ends 50 steps with the same checkpoint, to the bit, for 1, 2, 3
-                  and 5 threads, and for AVX2 and AVX-512 but where bf16 is multiplied in pairs; --about names the vectors that this
+  same DTYPE [MODEL STEPS]  with our own kernels MODEL (cifar_resnet8) ends STEPS (50) with the same checkpoint, to the bit, for
+                  1, 2, 3 and 5 threads, and for AVX2 and AVX-512 but where bf16 is multiplied in pairs; --about names the vectors that this
                   CPU is to use; made twice it is the same executable
   memory          a program that computes values again to save memory ends with the same checkpoint, to the bit
   resume          a run that is stopped half way and resumed ends with the same checkpoint as one in one go
@@ -109,27 +109,27 @@ def uses(program, level):
     return check("it uses " + level, chosen and chosen[1] == level, chosen)
 
 
-def same(dtype, model="cifar_resnet8"):
+def same(dtype, model="cifar_resnet8", steps="50"):
     flags = ["--batch-size=12", "--dtype=" + dtype]
-    steps = ["--max-train-steps=50", "--log-every=1", "--learning-rate=1e-2"]
+    train_flags = ["--max-train-steps=" + steps, "--log-every=1", "--learning-rate=1e-2"]
     program = build(model, *flags, cpu=ANY)
     executable = content(program)
     good = check("made again it is the same executable", content(build(model, *flags, "--cache-dir=other", cpu=ANY)) == executable)
-    first = train(program, "1", *steps, "--threads=1")
+    first = train(program, "1", *train_flags, "--threads=1")
     losses = [r["loss"] for r in records("1") if r["event"] == "train"]
-    good &= check("50 steps, losses from %g to %g" % (losses[0], losses[-1]), len(losses) >= 50 and finite(losses) and first[0] == "ckpt-50.safetensors")
+    good &= check(f"{steps} steps, losses from {losses[0]:g} to {losses[-1]:g}", len(losses) >= int(steps) and finite(losses) and first[0] == f"ckpt-{steps}.safetensors")
     for threads in 2, 3, 5:
-        good &= check("%d threads" % threads, train(program, str(threads), *steps, "--threads=%d" % threads) == first)
+        good &= check("%d threads" % threads, train(program, str(threads), *train_flags, "--threads=%d" % threads) == first)
     good &= uses(program, vectors(dtype))
     native = build(model, *flags)
     good &= uses(native, vectors(dtype))
-    good &= check("--cpu=native gives the same checkpoint", train(native, "native", *steps, "--threads=2") == first)
+    good &= check("--cpu=native gives the same checkpoint", train(native, "native", *train_flags, "--threads=2") == first)
     if vectors(dtype) != "AVX-512":
         print("no AVX-512 to compare AVX2 with, or one that rounds products of bf16 otherwise")
         return good
     alone = build(model, *flags, cpu="--cpu=haswell")
     good &= check("with AVX2 it is another executable", content(alone) != executable)
-    return good & check("with AVX2 the same checkpoint", train(alone, "avx2", *steps, "--threads=2") == first)
+    return good & check("with AVX2 the same checkpoint", train(alone, "avx2", *train_flags, "--threads=2") == first)
 
 
 def memory():

@@ -26,18 +26,20 @@ typedef struct AmpGroupedBehind {
   const void *args;    /* and its args */
 } AmpGroupedBehind;
 
-#ifdef AMPCC_APART
-extern const AmpConvolutions *amp_kernels;
-extern AmprtFunction *amp_grouped_chosen; /* amp_grouped_behind of these kernels */
+extern AmprtFunction *amp_grouped_chosen; /* amp_grouped_behind, as it was compiled for this CPU */
 
-AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid,
-                          AmpLoopFn *behind, const void *args, const AmpRef *reads, uint64_t each) {
-  amp_kernels->conv_with(run, a, grid, behind, args, reads, each);
-}
 AMP_FN void amp_grouped_with(const AmprtRun *run, const AmpGrouped *a, const AmpGrid *grid,
                              AmpLoopFn *behind, const void *args) {
   const AmpGroupedBehind all = {a, grid, behind, args};
   amp_grouped_chosen(run, &all);
+}
+
+#ifdef AMPCC_APART
+extern const AmpConvolutions *amp_kernels;
+
+AMP_FN void amp_conv_with(const AmprtRun *run, const AmpConv *a, const AmpGrid *grid,
+                          AmpLoopFn *behind, const void *args, const AmpRef *reads, uint64_t each) {
+  amp_kernels->conv_with(run, a, grid, behind, args, reads, each);
 }
 #endif
 

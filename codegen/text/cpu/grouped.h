@@ -368,12 +368,4 @@ AMP_LIBRARY_FN(amp_grouped_behind)(const AmprtRun *run, const void *args) {
   amp_grouped_all(run, all->a, all);
 }
 
-#ifndef AMPCC_KERNELS
-AMP_FN void amp_grouped_with(const AmprtRun *run, const AmpGrouped *a, const AmpGrid *grid,
-                             AmpLoopFn *behind, const void *args) {
-  const AmpGroupedBehind all = {a, grid, behind, args};
-  amp_grouped_behind(run, &all);
-}
-#endif
-
 #endif

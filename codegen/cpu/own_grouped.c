@@ -25,9 +25,9 @@ bool is_grouped(const Node *node) {
   return op_info[node->op].gen == GEN_CONV && groups > 1 && !are_wide(node, groups);
 }
 
-/* Floats that one element of each column's channels takes. No narrower vectors take more. */
+/* Floats that one element of the channels of all columns takes. Narrower vectors take no more. */
 static int64_t columns_floats(const AmpGroups *g) {
-  return amp_columns(g, AMP_BLOCK) * (g->spread ? AMP_BLOCK : 2 * AMP_BLOCK);
+  return amp_columns(g, AMP_BLOCK) * amp_column_width(g, AMP_BLOCK);
 }
 
 static AmpWindow window(const Node *node, int axis, int64_t in, int64_t out, int64_t taps) {
@@ -127,7 +127,7 @@ static void plan_grad(const Node *node, GroupedPlan *plan) {
   AmpAxis high = amp_axis_forward(&a.high), wide = amp_axis_forward(&a.wide);
   choose_grad_tile(&g, &high, &wide, &a.rows, &a.cols);
   int64_t tiles = a.n * amp_pieces(high.outs, a.rows) * amp_pieces(wide.outs, a.cols);
-  int64_t element = w[1] * w[2] * g.reads, width = g.spread ? AMP_BLOCK : 2 * AMP_BLOCK;
+  int64_t element = w[1] * w[2] * g.reads, width = amp_column_width(&g, AMP_BLOCK);
   a.sums_bytes = amp_ceil(columns_floats(&g) * element * F32, ALIGN);
   a.slots = choose_slots(tiles, a.sums_bytes);
   a.lane = a.slots * a.sums_bytes;

@@ -93,9 +93,8 @@ static void finish_conv(OwnPlan *plan, bool low) {
   int64_t taps = a->high.taps * a->wide.taps;
   Tiles tiles = conv_tiles(a);
   bool leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
-  int64_t pixel = a->groups > 1 ? a->in_pixel : a->c;
-  a->copy = low || a->in_channel != 1 || pixel % FAR == 0 || leaves;
-  a->copy_pairs = a->in_channel != 1 || a->c % 2 || pixel % (2 * FAR) == 0 || leaves;
+  a->copy = low || a->in_channel != 1 || a->in_pixel % FAR == 0 || leaves;
+  a->copy_pairs = a->in_channel != 1 || a->c % 2 || a->in_pixel % (2 * FAR) == 0 || leaves;
   a->packed = 0;
   a->lane = amp_ceil(amp_ceil(a->k, AMP_GROUP) * amp_ceil(a->c, AMP_BLOCK) * taps * F32, ALIGN);
   a->lane_bytes = amp_ceil(taps * 3 * (int64_t)sizeof(int64_t), ALIGN) +

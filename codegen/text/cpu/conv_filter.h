@@ -128,7 +128,7 @@ AMP_FN int amp_any_wild(const float *x, int64_t n) {
   AmpVBits wild[2] = {{0}};
   for (int64_t i = 0; i < n; i += AMP_OUTS)
     for (int v = 0; v < 2; v++)
-      wild[v] |= ((AmpVBits)amp_v_load(x + i + v * AMP_WIDE) & 0x7f800000) == 0x7f800000;
+      wild[v] |= amp_v_wild(amp_v_load(x + i + v * AMP_WIDE));
   return amp_v_any(wild[0] | wild[1]);
 }
 
@@ -138,7 +138,7 @@ AMP_FN int amp_any_wild_pair(const float *x, int64_t n) {
   for (int64_t i = 0; i < n; i += AMP_OUTS)
     for (int v = 0; v < 2; v++) {
       const AmpVBits u = (AmpVBits)amp_v_load(x + i + v * AMP_WIDE);
-      wild[v] |= ((u & 0x7f800000) == 0x7f800000) | ((u & 0x7f80) == 0x7f80);
+      wild[v] |= amp_v_wild((AmpV)u) | ((u & 0x7f80) == 0x7f80);
     }
   return amp_v_any(wild[0] | wild[1]);
 }

@@ -31,8 +31,8 @@ AMP_FN int64_t amp_conv_prepare(const AmprtRun *run, AmpConvLoop *l) {
   return 4;
 }
 
-/* One group, and the loop behind on each tile as soon as it is there, but where tiles are too few
- * for the threads, when all are. */
+/* Computes one group. The loop behind it, if there is one, runs on each tile as soon as its results
+ * are there or, where tiles are too few for the threads, when all results are. */
 AMP_FN void amp_conv_one(const AmprtRun *run, AmpConvLoop *l) {
   const AmpConv *a = l->a;
   const int64_t threads = run->threads->count();
@@ -50,7 +50,7 @@ AMP_FN void amp_conv_one(const AmprtRun *run, AmpConvLoop *l) {
     amp_parallel(run, l->tiles.all, amp_conv_behind_chunk, l);
 }
 
-/* Several groups, and then the loop behind. */
+/* Computes several groups, one after the other, and then runs the loop behind on all tiles. */
 AMP_FN void amp_conv_several(const AmprtRun *run, AmpConvLoop *l) {
   AmpConv one = *l->a;
   const int64_t filter = one.k * amp_filter_taps(&one) * one.c;

@@ -1,8 +1,9 @@
 /* Grouped convolutions and their data gradients: for each row of the results of a tile and a column
- * [copy of the rows that it is the first to read] -> [register tiles] -> [store], and for the tile
- * [loop behind]. As many rows as the window has are kept, in the first-level cache. Tiles are
- * shared out to threads, and where there are few, columns as well. Each result is one sum in f32,
- * in the order row of the window, tap, channel, whatever tile computes it. */
+ * of channels [copy of the rows that it is the first to read] -> [register tiles] -> [store], and
+ * for the tile [loop behind]. As many rows as the window has are kept, in the first-level cache.
+ * Tiles are shared out to threads, and where there are few, their columns of channels as well. Each
+ * result is one sum in f32, in the order row of the window, tap, channel, whatever tile computes
+ * it. */
 #ifndef AMP_GROUPED_H
 #define AMP_GROUPED_H
 
@@ -104,7 +105,7 @@ AMP_FN void amp_grouped_phase(const AmpGrouped *a, int64_t i, AmpGroupedPhase *p
 /* Floats of the packed filter of a column: for each phase, tap and channel that is read, as many
  * vectors as the column has. What lies beyond its last channel is zero. */
 AMP_INLINE int64_t amp_grouped_packed(const AmpGrouped *a, const AmpGroups *g) {
-  return a->high.taps * a->wide.taps * g->reads * (g->spread ? AMP_WIDE : AMP_OUTS);
+  return a->high.taps * a->wide.taps * g->reads * amp_column_width(g, AMP_WIDE);
 }
 
 typedef struct AmpGroupedLoop {
@@ -161,10 +162,10 @@ AMP_FN void amp_grouped_pack(const AmprtRun *run, const void *args, int64_t i) {
                              (p.high.filter_first + r * p.high.filter_step) * a->wide.taps +
                                  p.wide.filter_first + s * p.wide.filter_step);
   }
-  int wild = 0;
+  AmpVBits wild = {0};
   for (const float *x = packed; x < to; x += AMP_WIDE)
-    wild |= amp_v_any(((AmpVBits)amp_v_load(x) & 0x7f800000) == 0x7f800000);
-  if (wild)
+    wild |= amp_v_wild(amp_v_load(x));
+  if (amp_v_any(wild))
     __atomic_store_n(&l->wild, 1, __ATOMIC_RELAXED);
 }
 
@@ -244,7 +245,8 @@ AMP_FN void amp_grouped_exact(const AmpGroupedPart *p, const AmpGroupedPhase *ph
 AMP_FN void amp_grouped_phase_row(const AmpGroupedPart *p, const AmpGroupedPhase *phase,
                                   int64_t i) {
   const AmpGroups *g = &p->l->g;
-  const int64_t pixel = amp_column_pixel(g), right = phase->wide.origin - p->l->wide.origin;
+  const int64_t pixel = amp_column_pixel(g, AMP_WIDE),
+                right = phase->wide.origin - p->l->wide.origin;
   const int64_t first = (p->row0 + i) * phase->high.step + phase->high.origin;
   const int64_t cols = amp_least(p->cols, phase->wide.outs - p->col);
   const float *w = p->filter + phase->first * g->reads * p->column.vectors * AMP_WIDE;
@@ -264,7 +266,8 @@ AMP_FN void amp_grouped_phase_row(const AmpGroupedPart *p, const AmpGroupedPhase
   }
 }
 
-/* A column: row after row, as rows are copied. */
+/* Computes a column of channels: row after row of its results, as the rows that they read are
+ * copied. */
 AMP_FN void amp_grouped_column(AmpGroupedPart *p, const AmpImages *images) {
   const AmpGroupedLoop *l = p->l;
   p->first = p->next = p->row0 * l->high.step + l->high.origin;
@@ -298,7 +301,7 @@ AMP_FN AmpGroupedPart amp_grouped_part(const AmpGroupedLoop *l, int64_t tile) {
   return p;
 }
 
-/* Some columns of one tile. */
+/* Computes some columns of channels of one tile, and if these are all, runs the loop behind. */
 AMP_FN void amp_grouped_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpGroupedLoop *l = (const AmpGroupedLoop *)args;
   const AmpGrouped *a = l->a;
@@ -338,8 +341,8 @@ AMP_FN void amp_grouped_behind_chunk(const AmprtRun *run, const void *args, int6
                  amp_at(run, &l->a->out));
 }
 
-/* The convolution, and perhaps the loop behind it: on each tile as soon as it is there, but where
- * tiles are too few for the threads, when all are. */
+/* Computes the convolution. The loop behind it, if there is one, runs on each tile as soon as its
+ * results are there or, where tiles are too few for the threads, when all results are. */
 AMP_FN void amp_grouped_all(const AmprtRun *run, const AmpGrouped *a,
                             const AmpGroupedBehind *loop) {
   enum { CHUNKS = 4 }; /* for each thread, at least */

@@ -28,6 +28,15 @@ static inline int64_t amp_columns(const AmpGroups *g, int64_t wide) {
   return g->spread ? amp_pieces(g->groups * g->makes, wide)
                    : g->groups * amp_columns_of_group(g, wide);
 }
+/* Floats that one element of a column's channels takes, at most. */
+static inline int64_t amp_column_width(const AmpGroups *g, int64_t wide) {
+  return g->spread ? wide : 2 * wide;
+}
+/* Floats of a pixel as it is copied for a column. */
+static inline int64_t amp_column_pixel(const AmpGroups *g, int64_t wide) {
+  return g->spread ? g->reads * wide : g->reads;
+}
+
 /* The part of an image that some results read, along one axis: it begins at `first`, perhaps before
  * the image, and has n elements. */
 typedef struct AmpReach {
@@ -41,7 +50,7 @@ static inline AmpReach amp_reach_of(const AmpAxis *a, int64_t result, int64_t re
 
 /* Floats of a row of so many pixels as it is copied for a column. */
 static inline int64_t amp_grouped_line(const AmpGroups *g, int64_t pixels, int64_t wide) {
-  return amp_odd_lines(pixels * g->reads * (g->spread ? wide : 1));
+  return amp_odd_lines(pixels * amp_column_pixel(g, wide));
 }
 
 /* A grouped convolution, or its data gradient (`backward`: `in` is dy, `out` is dx). */

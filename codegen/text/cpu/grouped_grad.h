@@ -113,7 +113,7 @@ typedef struct AmpGroupedGradLoop {
 
 /* Floats of the sums of a column. */
 AMP_INLINE int64_t amp_grouped_sums(const AmpGroupedGradLoop *l) {
-  return l->a->high.taps * l->a->wide.taps * l->g.reads * (l->g.spread ? AMP_WIDE : AMP_OUTS);
+  return l->a->high.taps * l->a->wide.taps * l->g.reads * amp_column_width(&l->g, AMP_WIDE);
 }
 
 /* Copies dy of a tile, as vectors. Returns whether any is Inf or NaN. */
@@ -128,14 +128,10 @@ AMP_FN int amp_grouped_copy_dy(const AmprtRun *run, const AmpGroupedGradLoop *l,
     for (int64_t w = 0; w < s->cols; w++)
       for (int64_t v = 0; v < width; v += AMP_WIDE, to += AMP_WIDE) {
         const int64_t at = (first + h * a->wide.out + w) * a->k + column->first + v;
-        const int64_t n = amp_least(AMP_WIDE, column->n - v);
-        float buf[AMP_WIDE] = {0};
-        if (n < AMP_WIDE)
-          amp_copy_some(a->dy.dtype, dy, at, (int)n, buf);
+        const AmpV y = amp_v_read_some(a->dy.dtype, dy, at, column->n - v);
         __builtin_prefetch((const unsigned char *)dy + (at + below) * amp_size(a->dy.dtype));
-        const AmpV x = n < AMP_WIDE ? amp_v_load(buf) : amp_v_read(a->dy.dtype, dy, at);
-        wild |= ((AmpVBits)x & 0x7f800000) == 0x7f800000;
-        amp_v_store(to, x);
+        wild |= amp_v_wild(y);
+        amp_v_store(to, y);
       }
   return amp_v_any(wild);
 }
@@ -175,7 +171,7 @@ AMP_FN void amp_grouped_grad_tile(const AmprtRun *run, const AmpGroupedGradLoop 
   const AmpImages images = {amp_at(run, &a->x), a->high.in, a->wide.in, a->c, below, a->x.dtype};
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
   float *x = (float *)(void *)lane, *dy = (float *)(void *)(lane + a->dy_at);
-  const int64_t image = tile / l->across / l->down, pixel = amp_column_pixel(&l->g);
+  const int64_t image = tile / l->across / l->down, pixel = amp_column_pixel(&l->g, AMP_WIDE);
   const int64_t row = tile / l->across % l->down * a->rows, col = tile % l->across * a->cols;
   AmpGroupedSum s = {.x = x,
                      .dy = dy,
@@ -213,7 +209,7 @@ AMP_FN void amp_grouped_grad_store(const AmprtRun *run, const AmpGroupedGradLoop
     }
 }
 
-/* Some columns of one slot. */
+/* Adds up some columns of channels over all tiles of one slot. */
 AMP_FN void amp_grouped_grad_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpGroupedGradLoop *l = (const AmpGroupedGradLoop *)args;
   const AmpGroupedGrad *a = l->a;

@@ -1,6 +1,7 @@
-/* What the kernels of grouped convolutions read: rows of an image for one column, copied to memory
- * of the thread, in f32 and with zeros for the padding. The channels of a pixel, and then pixels of
- * a row, lie side by side, so that all taps of a row of the window are one run. */
+/* What the kernels of grouped convolutions read: rows of an image for one column of channels,
+ * copied to memory of the thread, in f32 and with zeros for the padding. The channels of a pixel,
+ * and then pixels of a row, lie side by side, so that all taps of a row of the window are one run.
+ */
 #ifndef AMP_GROUPED_IMAGE_H
 #define AMP_GROUPED_IMAGE_H
 
@@ -45,15 +46,16 @@ AMP_FN AmpColumn amp_column(const AmpGroups *g, int64_t i) {
   c.first = i * AMP_WIDE;
   c.n = amp_least(AMP_WIDE, g->groups * g->makes - c.first);
   c.read = c.first / g->makes * g->reads;
-  for (int k = 0; k < AMP_WIDE; k++)
-    c.from[k] = (int32_t)((c.first + amp_least(k, c.n - 1)) / g->makes * g->reads - c.read);
+  int64_t from = 0, left = g->makes - c.first % g->makes; /* channels of the group that remain */
+  for (int k = 0; k < AMP_WIDE; k++, left--) {
+    if (left == 0 && k < c.n) {
+      from += g->reads;
+      left = g->makes;
+    }
+    c.from[k] = (int32_t)from;
+  }
   c.span = (int)(c.from[AMP_WIDE - 1] + g->reads);
   return c;
-}
-
-/* Floats of a pixel in the copy, and elements of the tensor from image to image. */
-AMP_INLINE int64_t amp_column_pixel(const AmpGroups *g) {
-  return g->spread ? g->reads * AMP_WIDE : g->reads;
 }
 
 /* The images that are copied from. */
@@ -74,14 +76,11 @@ AMP_INLINE void amp_fetch_ahead(const AmpImages *images, int64_t at) {
 AMP_FN void amp_spread_pixels(const AmpImages *images, const AmpGroups *g, const AmpColumn *column,
                               float *to, int64_t at, int64_t n) {
   const AmpVBits from = column->from;
-  const int in_vector = column->span <= AMP_WIDE, whole = column->read + AMP_WIDE <= images->c;
+  const int64_t have = amp_least(images->c - column->read, AMP_WIDE);
   for (; n > 0; n--, at += images->c) {
-    float buf[AMP_WIDE] = {0};
     amp_fetch_ahead(images, at);
-    if (in_vector) {
-      if (!whole)
-        amp_copy_some(images->dtype, images->data, at, column->span, buf);
-      const AmpV v = whole ? amp_v_read(images->dtype, images->data, at) : amp_v_load(buf);
+    if (column->span <= AMP_WIDE) {
+      const AmpV v = amp_v_read_some(images->dtype, images->data, at, have);
       for (int j = 0; j < g->reads; j++, to += AMP_WIDE)
         amp_v_store(to, amp_v_permute(v, from + j));
       continue;
@@ -109,7 +108,7 @@ AMP_FN void amp_group_pixels(const AmpImages *images, int64_t n, float *to, int6
 /* Copies what a column reads of one row of an image: some of its pixels. */
 AMP_FN void amp_grouped_copy(const AmpImages *images, const AmpGroups *g, const AmpColumn *column,
                              int64_t image, int64_t row, AmpReach cols, float *to) {
-  const int64_t pixel = amp_column_pixel(g);
+  const int64_t pixel = amp_column_pixel(g, AMP_WIDE);
   const int64_t first = amp_least(amp_most(-cols.first, 0), cols.n);
   const int64_t last = amp_most(first, amp_least(images->w - cols.first, cols.n));
   if (row < 0 || row >= images->h) {

@@ -113,6 +113,20 @@ AMP_INLINE AmpV amp_v_read(int dtype, const void *base, int64_t at) {
 #endif
 }
 
+/* The same of n elements; the others of the vector are 0. */
+AMP_INLINE AmpV amp_v_read_some(int dtype, const void *base, int64_t at, int64_t n) {
+  if (n >= AMP_WIDE)
+    return amp_v_read(dtype, base, at);
+  float buf[AMP_WIDE] = {0};
+  amp_copy_some(dtype, base, at, (int)n, buf);
+  return amp_v_load(buf);
+}
+
+/* All bits of the elements that are Inf or NaN. */
+AMP_INLINE AmpVBits amp_v_wild(AmpV v) {
+  return ((AmpVBits)v & 0x7f800000) == 0x7f800000;
+}
+
 /* Of integers, with all bits of `take` set or none: `yes` where they are set, else `no`. */
 #define AMP_SELECT(take, yes, no) (((take) & (yes)) | (~(take) & (no)))
 

@@ -38,15 +38,6 @@ AMP_INLINE float amp_pool_share(const AmpPool *a, AmpSpan r, AmpSpan s) {
                end = ((chunk) + 1) * (a)->N * (rows) / (a)->chunks;                                \
        row < end; row++)
 
-/* AMP_WIDE channels from element `at` on, of which n exist; the others are 0. */
-AMP_INLINE AmpV amp_pool_read(int dtype, const void *base, int64_t at, int64_t n) {
-  if (n >= AMP_WIDE)
-    return amp_v_read(dtype, base, at);
-  float buf[AMP_WIDE] = {0};
-  amp_copy_some(dtype, base, at, (int)n, buf);
-  return amp_v_load(buf);
-}
-
 /* Takes in one tap of a window. NaN counts as larger than all numbers; among equal values the first
  * one stays. */
 AMP_INLINE void amp_max_tap(AmpV *best, AmpVBits *at, AmpV x, int32_t tap) {
@@ -69,7 +60,7 @@ enum { AMP_POOL_VECTORS = 4, AMP_POOL_PANEL = AMP_POOL_VECTORS * AMP_WIDE };
 AMP_INLINE AmpV amp_pool_vector(const int dtype, const void *base, int64_t at, int v, int64_t n,
                                 const int vectors) {
   return vectors > 1 ? amp_v_read(dtype, base, at + v * AMP_WIDE)
-                     : amp_pool_read(dtype, base, at, n);
+                     : amp_v_read_some(dtype, base, at, n);
 }
 
 /* Calls fn(..., dtype, vectors), which is inline, for each panel of n channels and then for single
@@ -232,8 +223,8 @@ AMP_INLINE void amp_avg_collect(const AmpPool *a, const void *dy, const AmpCover
   for (int64_t p = k->ps.first; p < k->ps.last; p++)
     for (int64_t q = k->qs.first; q < k->qs.last; q++) {
       float share = amp_pool_share(a, amp_taps(a, 0, p, a->H), amp_taps(a, 1, q, a->W));
-      sum +=
-          amp_pool_read(a->in.dtype, dy, ((k->image * a->P + p) * a->Q + q) * a->C + c, n) / share;
+      sum += amp_v_read_some(a->in.dtype, dy, ((k->image * a->P + p) * a->Q + q) * a->C + c, n) /
+             share;
     }
   amp_v_store(out, sum);
 }

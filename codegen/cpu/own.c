@@ -3,16 +3,13 @@
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/library.h"
 #include "codegen/cpu/loop_text.h"
-#include "codegen/cpu/own_grouped.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/cpu/wino_bound.h"
 #include "codegen/loop/loop.h"
 #include "codegen/text/prelude_text.h"
 
 static int64_t workspace(const CpuLibrary *library, const Kernel *kernel) {
-  const Node *main = kernel_main(kernel);
-  return is_grouped(main) ? grouped_plan(kernel).workspace
-                          : own_plan(kernel, library->winograd).workspace;
+  return own_plan(kernel, library->winograd).workspace;
 }
 
 static const double *error_bound(const CpuLibrary *library, Arena *arena, const Node *node,
@@ -29,8 +26,14 @@ typedef struct Operands { /* as C initialisers */
   const char *a, *b, *out;
 } Operands;
 
+/* Threads need so many bytes for themselves. */
+static void need_lane(Emitter *emit, int64_t bytes) {
+  emit->largest_lane = bytes > emit->largest_lane ? bytes : emit->largest_lane;
+}
+
 static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const Operands *at,
                        int64_t base) {
+  need_lane(emit, a->lane_bytes);
   file_fill(emit->tables, emit->arena,
             "AMP_ARGS AmpConv $NAME = {\n"
             "  .in = $IN, .filter = $FILTER, .out = $OUT,\n"
@@ -61,6 +64,7 @@ static void write_conv(Emitter *emit, const char *name, const AmpConv *a, const 
 
 static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, const Operands *at,
                        int64_t base) {
+  need_lane(emit, a->lane_bytes);
   file_fill(emit->tables, emit->arena,
             "AMP_ARGS AmpConvGrad $NAME = {\n"
             "  .x = $X, .dy = $DY, .out = $OUT,\n"
@@ -95,6 +99,7 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
 
 static void write_grouped(Emitter *emit, const char *name, const AmpGrouped *a, const Operands *at,
                           int64_t base) {
+  need_lane(emit, a->lane_bytes);
   file_fill(emit->tables, emit->arena,
             "AMP_ARGS AmpGrouped $NAME = {\n"
             "  .in = $IN, .filter = $FILTER, .out = $OUT,\n"
@@ -117,6 +122,7 @@ static void write_grouped(Emitter *emit, const char *name, const AmpGrouped *a, 
 
 static void write_grouped_grad(Emitter *emit, const char *name, const AmpGroupedGrad *a,
                                const Operands *at, int64_t base) {
+  need_lane(emit, a->lane_bytes);
   file_fill(emit->tables, emit->arena,
             "AMP_ARGS AmpGroupedGrad $NAME = {\n"
             "  .x = $X, .dy = $DY, .out = $OUT,\n"
@@ -135,10 +141,18 @@ static void write_grouped_grad(Emitter *emit, const char *name, const AmpGrouped
                   {"BYTES", .number = a->lane_bytes}, {"DYAT", .number = a->dy_at}));
 }
 
-/* A loop behind the convolution whose args, of that type, are named `conv`: a function of its own,
- * with its own args. */
-static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnLoop *own, const char *type,
-                        const char *conv, KernelCall *call) {
+/* The functions of text/cpu/ that compute main ops, and the types of their args. */
+static const struct {
+  const char *function, *args;
+} own_kernel[] = {[OWN_CONV] = {"amp_conv", "AmpConv"},
+                  [OWN_GRAD] = {"amp_conv_grad", "AmpConvGrad"},
+                  [OWN_GROUPED] = {"amp_grouped", "AmpGrouped"},
+                  [OWN_GROUPED_GRAD] = {"amp_grouped_grad", "AmpGroupedGrad"}};
+
+/* A loop behind the convolution whose args are named `conv`: a function of its own, with its own
+ * args. */
+static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnPlan *own, const char *conv,
+                        KernelCall *call) {
   Arena *arena = emit->arena;
   Kernel loop = loop_behind(kernel);
   LoopPlan plan = loop_plan_behind(arena, &loop, kernel->node[0]->result[0]);
@@ -146,70 +160,44 @@ static void emit_behind(Emitter *emit, const Kernel *kernel, const OwnLoop *own,
   const char *stem = arena_printf(arena, "k_%s", loop_stem(arena, kernel));
   const char *args = arena_printf(arena, "%s_behind", conv), *text = loop_text(&plan);
   const char *space = arena_printf(arena, ".conv = &%s, %s", conv, cpu_grid_text(arena, &grid));
-  const char *fields = arena_printf(arena, "const %s *conv;\n  AmpGrid grid", type);
+  const char *fields =
+      arena_printf(arena, "const %s *conv;\n  AmpGrid grid", own_kernel[own->kind].args);
   call->function = function_intern(emit, stem, loop_types(&plan, fields), text);
   loop_args(emit, &plan, space, kernel_scratch(kernel) + own->sums, call->function, args);
   call->args = arena_printf(arena, "&%s", args);
-}
-
-/* The result of a kernel's main op, which has a place in the workspace if only the loop behind
- * reads it. */
-static const char *result_text(Emitter *emit, const Kernel *kernel, const OwnLoop *loop) {
-  const Value *result = kernel_main(kernel)->result[0];
-  AmpRef ref = ref_result(result);
-  if (ref.where == AMP_NOWHERE)
-    ref = (AmpRef){kernel_scratch(kernel) + loop->made, AMP_ARENA, (uint8_t)result->type.dtype};
-  return ref_text(emit->arena, ref);
-}
-
-static void need_lane(Emitter *emit, int64_t bytes) {
-  emit->largest_lane = bytes > emit->largest_lane ? bytes : emit->largest_lane;
-}
-
-/* Writes the args of a kernel whose main op has one group, and perhaps the loop behind it. */
-static void emit_plain(Emitter *emit, const Kernel *kernel, const char *name, Operands *at,
-                       KernelCall *call) {
-  OwnPlan plan = own_plan(kernel, cpu_library(emit->target)->winograd);
-  at->out = result_text(emit, kernel, &plan.loop);
-  if (plan.is_grad)
-    write_grad(emit, name, &plan.grad, at, kernel_scratch(kernel));
-  else
-    write_conv(emit, name, &plan.conv, at, kernel_scratch(kernel));
-  need_lane(emit, plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes);
-  call->function = plan.is_grad ? "amp_conv_grad" : "amp_conv";
-  if (kernel->n_nodes > 1)
-    emit_behind(emit, kernel, &plan.loop, "AmpConv", name, call);
-}
-
-/* The same of one with several groups. */
-static void emit_grouped(Emitter *emit, const Kernel *kernel, const char *name, Operands *at,
-                         KernelCall *call) {
-  GroupedPlan plan = grouped_plan(kernel);
-  at->out = result_text(emit, kernel, &plan.loop);
-  if (plan.is_grad)
-    write_grouped_grad(emit, name, &plan.grad, at, kernel_scratch(kernel));
-  else
-    write_grouped(emit, name, &plan.conv, at, kernel_scratch(kernel));
-  need_lane(emit, plan.is_grad ? plan.grad.lane_bytes : plan.conv.lane_bytes);
-  call->function = plan.is_grad ? "amp_grouped_grad" : "amp_grouped";
-  if (kernel->n_nodes > 1) {
-    emit_behind(emit, kernel, &plan.loop, "AmpGrouped", name, call);
-    emit->loops_behind_groups = true;
-  }
+  emit->loops_behind_groups |= own->kind == OWN_GROUPED;
 }
 
 static void emit_kernel(Emitter *emit, const Kernel *kernel, KernelCall *call) {
   const Node *node = kernel_main(kernel);
   const char *name = args_name(emit, kernel);
+  OwnPlan plan = own_plan(kernel, cpu_library(emit->target)->winograd);
+  int64_t base = kernel_scratch(kernel);
   AmpRef a = ref_read(emit, node->arg[0], arena_printf(emit->arena, "%s_a", name));
   AmpRef b = ref_read(emit, node->arg[1], arena_printf(emit->arena, "%s_b", name));
-  Operands at = {.a = ref_text(emit->arena, a), .b = ref_text(emit->arena, b)};
+  AmpRef out = ref_result(node->result[0]);
+  if (out.where == AMP_NOWHERE)
+    out = (AmpRef){base + plan.made, AMP_ARENA, (uint8_t)node->result[0]->type.dtype};
+  Operands at = {ref_text(emit->arena, a), ref_text(emit->arena, b), ref_text(emit->arena, out)};
+  switch (plan.kind) {
+  case OWN_CONV:
+    write_conv(emit, name, &plan.conv, &at, base);
+    break;
+  case OWN_GRAD:
+    write_grad(emit, name, &plan.grad, &at, base);
+    break;
+  case OWN_GROUPED:
+    write_grouped(emit, name, &plan.grouped, &at, base);
+    break;
+  case OWN_GROUPED_GRAD:
+    write_grouped_grad(emit, name, &plan.grouped_grad, &at, base);
+    break;
+  }
+  call->function = own_kernel[plan.kind].function;
   call->args = arena_printf(emit->arena, "&%s", name);
   call->name = arena_printf(emit->arena, "k%d_%s", kernel->id, loop_stem(emit->arena, kernel));
-  if (is_grouped(node))
-    emit_grouped(emit, kernel, name, &at, call);
-  else
-    emit_plain(emit, kernel, name, &at, call);
+  if (kernel->n_nodes > 1)
+    emit_behind(emit, kernel, &plan, name, call);
 }
 
 static void emit_hooks(const Emitter *emit, FILE *out) {

@@ -30,11 +30,6 @@ static int64_t columns_floats(const AmpGroups *g) {
   return amp_columns(g, AMP_BLOCK) * amp_column_width(g, AMP_BLOCK);
 }
 
-static AmpWindow window(const Node *node, int axis, int64_t in, int64_t out, int64_t taps) {
-  const int64_t *stride = attr_ints(node, ATTR_STRIDE, 2), *pad = attr_ints(node, ATTR_PAD, 4);
-  return (AmpWindow){in, out, taps, stride[axis], pad[2 * axis]};
-}
-
 /* Bytes of so many rows of the copy of what `cols` results read, for one column. */
 static int64_t copy_bytes(const AmpGroups *g, int64_t rows, const AmpAxis *wide, int64_t cols) {
   return rows * amp_grouped_line(g, amp_reach_of(wide, 0, cols).n, AMP_BLOCK) * F32;
@@ -82,12 +77,12 @@ static void choose_grad_tile(const AmpGroups *g, const AmpAxis *high, const AmpA
   }
 }
 
-static void plan_conv(const Node *node, GroupedPlan *plan) {
+static OwnPlan plan_conv(const Node *node) {
   bool backward = node->op == OP_CONV2D_DGRAD;
   const int64_t *in = node->arg[0]->type.dim, *w = node->arg[1]->type.dim;
   const int64_t *out = node->result[0]->type.dim, taps = w[1] * w[2];
-  AmpGrouped a = {.high = window(node, 0, in[1], out[1], w[1]),
-                  .wide = window(node, 1, in[2], out[2], w[2]),
+  AmpGrouped a = {.high = own_window(node, 0, in[1], out[1], w[1]),
+                  .wide = own_window(node, 1, in[2], out[2], w[2]),
                   .n = in[0],
                   .c = in[3],
                   .k = out[3],
@@ -104,8 +99,8 @@ static void plan_conv(const Node *node, GroupedPlan *plan) {
   a.lane = amp_ceil(columns_floats(&g) * taps * g.reads * F32, ALIGN);
   a.lane_bytes = amp_ceil(w[1] * (int64_t)sizeof(float *), ALIGN) +
                  amp_ceil(copy_bytes(&g, high.taps, &wide, a.cols), ALIGN);
-  plan->workspace = a.lane + AMP_TEAM * a.lane_bytes;
-  plan->conv = a;
+  return (OwnPlan){
+      .kind = OWN_GROUPED, .grouped = a, .workspace = a.lane + AMP_TEAM * a.lane_bytes};
 }
 
 /* Slots for many threads, where those are small. */
@@ -114,11 +109,11 @@ static int64_t choose_slots(int64_t tiles, int64_t bytes) {
   return amp_most(1, amp_least(amp_least(SLOTS, tiles), SLOTS_BYTES / bytes));
 }
 
-static void plan_grad(const Node *node, GroupedPlan *plan) {
+static OwnPlan plan_grad(const Node *node) {
   const int64_t *x = node->arg[0]->type.dim, *dy = node->arg[1]->type.dim;
   const int64_t *w = node->result[0]->type.dim;
-  AmpGroupedGrad a = {.high = window(node, 0, x[1], dy[1], w[1]),
-                      .wide = window(node, 1, x[2], dy[2], w[2]),
+  AmpGroupedGrad a = {.high = own_window(node, 0, x[1], dy[1], w[1]),
+                      .wide = own_window(node, 1, x[2], dy[2], w[2]),
                       .n = x[0],
                       .c = x[3],
                       .k = dy[3],
@@ -133,21 +128,10 @@ static void plan_grad(const Node *node, GroupedPlan *plan) {
   a.lane = a.slots * a.sums_bytes;
   a.dy_at = amp_ceil(copy_bytes(&g, amp_reach_of(&high, 0, a.rows).n, &wide, a.cols), ALIGN);
   a.lane_bytes = a.dy_at + amp_ceil(a.rows * a.cols * width * F32, ALIGN);
-  plan->workspace = a.lane + AMP_TEAM * a.lane_bytes;
-  plan->is_grad = true;
-  plan->grad = a;
+  return (OwnPlan){
+      .kind = OWN_GROUPED_GRAD, .grouped_grad = a, .workspace = a.lane + AMP_TEAM * a.lane_bytes};
 }
 
-GroupedPlan grouped_plan(const Kernel *kernel) {
-  const Node *node = kernel_main(kernel);
-  GroupedPlan plan = {0};
-  if (node->op == OP_CONV2D_WGRAD) {
-    plan_grad(node, &plan);
-    return plan;
-  }
-  plan_conv(node, &plan);
-  AmpTiles cut = amp_grouped_tiles(&plan.conv);
-  if (kernel->n_nodes > 1)
-    plan.loop = own_loop(kernel, &cut, &plan.workspace, &plan.conv.passing);
-  return plan;
+OwnPlan grouped_plan(const Node *node) {
+  return node->op == OP_CONV2D_WGRAD ? plan_grad(node) : plan_conv(node);
 }

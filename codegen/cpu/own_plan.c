@@ -181,16 +181,17 @@ static void finish_grad(OwnPlan *plan, bool low) {
   plan->workspace = a->lane + AMP_TEAM * a->lane_bytes;
 }
 
-static AmpWindow window(int64_t in, int64_t out, int64_t taps, int64_t stride, int64_t pad) {
-  return (AmpWindow){in, out, taps, stride, pad};
+AmpWindow own_window(const Node *node, int axis, int64_t in, int64_t out, int64_t taps) {
+  const int64_t *stride = attr_ints(node, ATTR_STRIDE, 2), *pad = attr_ints(node, ATTR_PAD, 4);
+  return (AmpWindow){in, out, taps, stride[axis], pad[2 * axis]};
 }
 
 static void plan_matmul(const Node *node, OwnPlan *plan) {
   bool ta = attr_int(node, ATTR_TRANS_A, 0) != 0, tb = attr_int(node, ATTR_TRANS_B, 0) != 0;
   const int64_t *a = node->arg[0]->type.dim, *out = node->result[0]->type.dim;
   int64_t rows = out[0], k = out[1], c = a[ta ? 0 : 1];
-  plan->conv = (AmpConv){.high = window(1, 1, 1, 1, 0),
-                         .wide = window(rows, rows, 1, 1, 0),
+  plan->conv = (AmpConv){.high = {1, 1, 1, 1, 0},
+                         .wide = {rows, rows, 1, 1, 0},
                          .n = 1,
                          .c = c,
                          .k = k,
@@ -205,10 +206,9 @@ static void plan_conv(const Node *node, OwnPlan *plan) {
   bool backward = node->op == OP_CONV2D_DGRAD;
   const int64_t *in = node->arg[0]->type.dim, *out = node->result[0]->type.dim;
   const int64_t *w = node->arg[1]->type.dim;
-  const int64_t *stride = attr_ints(node, ATTR_STRIDE, 2), *pad = attr_ints(node, ATTR_PAD, 4);
   int64_t taps = w[1] * w[2], groups = attr_int(node, ATTR_GROUPS, 1);
-  plan->conv = (AmpConv){.high = window(in[1], out[1], w[1], stride[0], pad[0]),
-                         .wide = window(in[2], out[2], w[2], stride[1], pad[2]),
+  plan->conv = (AmpConv){.high = own_window(node, 0, in[1], out[1], w[1]),
+                         .wide = own_window(node, 1, in[2], out[2], w[2]),
                          .n = in[0],
                          .c = in[3] / groups,
                          .k = out[3] / groups,
@@ -244,10 +244,9 @@ static void halve(AmpConvGrad *a) {
 static void plan_grad(const Node *node, OwnPlan *plan) {
   const int64_t *x = node->arg[0]->type.dim, *dy = node->arg[1]->type.dim;
   const int64_t *w = node->result[0]->type.dim, groups = attr_int(node, ATTR_GROUPS, 1);
-  const int64_t *stride = attr_ints(node, ATTR_STRIDE, 2), *pad = attr_ints(node, ATTR_PAD, 4);
-  plan->is_grad = true;
-  plan->grad = (AmpConvGrad){.high = window(x[1], dy[1], w[1], stride[0], pad[0]),
-                             .wide = window(x[2], dy[2], w[2], stride[1], pad[2]),
+  plan->kind = OWN_GRAD;
+  plan->grad = (AmpConvGrad){.high = own_window(node, 0, x[1], dy[1], w[1]),
+                             .wide = own_window(node, 1, x[2], dy[2], w[2]),
                              .n = x[0],
                              .c = x[3] / groups,
                              .k = dy[3] / groups,
@@ -271,21 +270,22 @@ static bool is_passing(const Node *main, const Kernel *loop) {
   return true;
 }
 
-/* The result, if nothing else reads it and so it has no place of its own, and sums for each
- * tile. */
-OwnLoop own_loop(const Kernel *kernel, const AmpTiles *cut, int64_t *workspace, int32_t *passing) {
-  Kernel loop = loop_behind(kernel);
-  const Value *result = kernel_main(kernel)->result[0];
+/* Adds what a loop behind the main op needs: the result, if nothing else reads it and so it has no
+ * place of its own, and sums for each tile. */
+static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
+  bool grouped = plan->kind == OWN_GROUPED, passing = is_passing(main, loop);
+  AmpTiles cut = grouped ? amp_grouped_tiles(&plan->grouped) : amp_tiles(&plan->conv);
+  TensorType made = main->result[0]->type;
   int64_t sums = 0;
-  for (int i = 0; i < loop.n_nodes; i++)
-    sums += loop_sums_of(loop.node[i]);
-  OwnLoop plan = {.tiles = cut->all, .made = *workspace};
-  *passing = is_passing(result->node, &loop);
-  if (*passing)
-    *workspace += amp_ceil(cut->all * cut->elements * dtype_info[result->type.dtype].bytes, ALIGN);
-  plan.sums = *workspace;
-  *workspace += sums * cut->all * result->type.dim[result->type.rank - 1] * (int64_t)sizeof(double);
-  return plan;
+  for (int i = 0; i < loop->n_nodes; i++)
+    sums += loop_sums_of(loop->node[i]);
+  *(grouped ? &plan->grouped.passing : &plan->conv.passing) = passing;
+  plan->tiles = cut.all;
+  plan->made = plan->workspace;
+  if (passing)
+    plan->workspace += amp_ceil(cut.all * cut.elements * dtype_info[made.dtype].bytes, ALIGN);
+  plan->sums = plan->workspace;
+  plan->workspace += sums * plan->tiles * made.dim[made.rank - 1] * (int64_t)sizeof(double);
 }
 
 /* Where CPUs that multiply bf16 compute directly and others by Winograd's method, both use the same
@@ -303,7 +303,9 @@ static int even_tiles(AmpConv *a, int side) {
 }
 
 static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
-  OwnPlan plan = {0};
+  if (is_grouped(node))
+    return grouped_plan(node);
+  OwnPlan plan = {.kind = OWN_CONV};
   bool low = dtype_info[node->arg[0]->type.dtype].low, pairs = node->arg[0]->type.dtype == DT_BF16;
   switch (node->op) {
   case OP_CONV2D_WGRAD:
@@ -348,9 +350,10 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
 OwnPlan own_plan(const Kernel *kernel, Winograd winograd) {
   const Node *main = kernel_main(kernel);
   OwnPlan plan = plan_main(main, kernel->n_nodes > 1, winograd);
-  AmpTiles cut = plan.is_grad ? (AmpTiles){0} : amp_tiles(&plan.conv);
-  if (kernel->n_nodes > 1)
-    plan.loop = own_loop(kernel, &cut, &plan.workspace, &plan.conv.passing);
+  if (kernel->n_nodes > 1) {
+    Kernel loop = loop_behind(kernel);
+    add_loop(&plan, main, &loop);
+  }
   return plan;
 }
 
@@ -358,8 +361,6 @@ OwnPlan own_plan(const Kernel *kernel, Winograd winograd) {
 bool own_takes_loop(const Node *main) {
   if (main->op != OP_CONV2D && main->op != OP_CONV2D_DGRAD && main->op != OP_MATMUL)
     return false;
-  if (is_grouped(main))
-    return true;
   OwnPlan plan = plan_main(main, true, WINOGRAD_OFF);
-  return plan.conv.high.out == 1 || amp_tiles(&plan.conv).across == 1;
+  return plan.kind == OWN_GROUPED || plan.conv.high.out == 1 || amp_tiles(&plan.conv).across == 1;
 }

@@ -1,6 +1,5 @@
 #include "codegen/cpu/wino_bound.h"
 
-#include "codegen/cpu/own_grouped.h"
 #include "codegen/cpu/own_plan.h"
 
 #include <float.h>
@@ -280,7 +279,7 @@ static void allow_direct(Arena *arena, const Node *node, const EvalTensor *args,
 const double *wino_bound(Arena *arena, const Node *node, Winograd winograd,
                          const EvalTensor *args) {
   GenClass gen = op_info[node->op].gen;
-  if (gen != GEN_CONV || is_grouped(node))
+  if (gen != GEN_CONV)
     return NULL;
   Node *main = (Node *)(uintptr_t)node;
   OwnPlan plan = own_plan(&(Kernel){0, 1, &main}, winograd);
@@ -294,11 +293,12 @@ const double *wino_bound(Arena *arena, const Node *node, Winograd winograd,
                 .in = args[0].v,
                 .filter = args[1].v,
                 .out = out};
+  bool is_grad = plan.kind == OWN_GRAD;
   int64_t terms = AMP_WINO_TAPS * plan.conv.c;
-  if (plan.is_grad)
+  if (is_grad)
     terms = plan.grad.n * plan.grad.high.out * plan.grad.wide.out;
   for (int64_t g = 0; g < attr_int(node, ATTR_GROUPS, 1); g++)
-    bound_group(&b, plan.is_grad, g);
+    bound_group(&b, is_grad, g);
   if (b.overflows || node->arg[0]->type.dtype == DT_BF16)
     allow_direct(arena, node, args, terms, out);
   return out;

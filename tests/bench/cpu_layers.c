@@ -10,7 +10,6 @@
  * One thread is timed by its processor time, which other work of the machine does not count to;
  * more threads by the clock. */
 #include "codegen/cpu/onednn.h"
-#include "codegen/cpu/own_grouped.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/text/cpu/conv_grad.h"
 #include "codegen/text/cpu/conv_run.h"
@@ -63,15 +62,9 @@ static double seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-typedef struct Own { /* `grouped` where there are groups */
-  OwnPlan plan;
-  GroupedPlan grouped;
-  bool has_groups;
-} Own;
-
 /* One op in all forms, each with operands and workspace in an arena of its own. */
 typedef struct Contest {
-  Own own, direct;
+  OwnPlan own, direct;
   DnnOp dnn;
   AmprtRun own_run, direct_run, dnn_run;
   uint64_t out; /* offset of the result in all arenas */
@@ -120,40 +113,23 @@ static Node *make_node(Arena *memory, DnnKind kind, int64_t dim[3][4], const Dnn
   BUG("no op");
 }
 
-static Own open_grouped(Node *node, const AmpRef at[3], int64_t from, AmprtRun *run) {
-  GroupedPlan plan = grouped_plan(&(Kernel){0, 1, &node});
-  AmpGrouped *conv = &plan.conv;
-  AmpGroupedGrad *grad = &plan.grad;
-  run->arena = arena(from, plan.workspace);
-  run->threads = &amprt_threads;
-  conv->in = grad->x = at[0];
-  conv->filter = grad->dy = at[1];
-  conv->out = grad->out = at[2];
-  conv->packed += from;
-  conv->lane += from;
-  grad->sums += from;
-  grad->lane += from;
-  return (Own){.grouped = plan, .has_groups = true};
-}
+/* Puts the operands of a convolution, or of a gradient of a filter, at `at`, and its workspace
+ * behind `from`. */
+#define PLACE(args, a, b, memory)                                                                  \
+  ((args).a = at[0], (args).b = at[1], (args).out = at[2], (args).memory += from,                  \
+   (args).lane += from)
 
 /* Plans one of our own forms; operands lie at `at`, workspace begins at `from`. */
-static Own open_own(Node *node, Winograd winograd, const AmpRef at[3], int64_t from,
-                    AmprtRun *run) {
-  if (is_grouped(node))
-    return open_grouped(node, at, from, run);
+static OwnPlan open_own(Node *node, Winograd winograd, const AmpRef at[3], int64_t from,
+                        AmprtRun *run) {
   OwnPlan plan = own_plan(&(Kernel){0, 1, &node}, winograd);
-  AmpConv *conv = &plan.conv;
-  AmpConvGrad *grad = &plan.grad;
   run->arena = arena(from, plan.workspace);
   run->threads = &amprt_threads;
-  conv->in = grad->x = at[0];
-  conv->filter = grad->dy = at[1];
-  conv->out = grad->out = at[2];
-  conv->packed += from;
-  conv->lane += from;
-  grad->sums += from;
-  grad->lane += from;
-  return (Own){.plan = plan};
+  PLACE(plan.conv, in, filter, packed);
+  PLACE(plan.grad, x, dy, sums);
+  PLACE(plan.grouped, in, filter, packed);
+  PLACE(plan.grouped_grad, x, dy, sums);
+  return plan;
 }
 
 static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind, int64_t n) {
@@ -202,15 +178,21 @@ static void contest_open(Contest *c, Arena *memory, const Layer *l, DnnKind kind
   c->direct = open_own(node, WINOGRAD_OFF, ref, at[3], &c->direct_run);
 }
 
-static void run_plan(const Own *own, const AmprtRun *run) {
-  if (own->grouped.is_grad)
-    amp_grouped_grad(run, &own->grouped.grad);
-  else if (own->has_groups)
-    amp_grouped(run, &own->grouped.conv);
-  else if (own->plan.is_grad)
-    amp_conv_grad(run, &own->plan.grad);
-  else
-    amp_conv(run, &own->plan.conv);
+static void run_plan(const OwnPlan *plan, const AmprtRun *run) {
+  switch (plan->kind) {
+  case OWN_CONV:
+    amp_conv(run, &plan->conv);
+    break;
+  case OWN_GRAD:
+    amp_conv_grad(run, &plan->grad);
+    break;
+  case OWN_GROUPED:
+    amp_grouped(run, &plan->grouped);
+    break;
+  case OWN_GROUPED_GRAD:
+    amp_grouped_grad(run, &plan->grouped_grad);
+    break;
+  }
 }
 static void run_own(Contest *c) {
   run_plan(&c->own, &c->own_run);
@@ -269,10 +251,10 @@ static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double tot
   for (int i = 0; i < rounds; i++) {
     for (int k = 0; k < FORMS; k++) {
       int f = i % 2 ? FORMS - 1 - k : k;
-      if (f != DIRECT || c.own.plan.winograd)
+      if (f != DIRECT || c.own.winograd)
         now[f] = time_of(form[f], &c);
     }
-    if (!c.own.plan.winograd)
+    if (!c.own.winograd)
       now[DIRECT] = now[OWN];
     for (int f = 0; f < FORMS; f++) {
       best[f] = fmin(best[f], now[f]);
@@ -288,7 +270,7 @@ static void play(const Layer *l, DnnKind kind, int64_t n, int rounds, double tot
          l->stride == 2 ? "/2" : "", (int)l->c, (int)l->k, groups, (int)l->h, names[kind],
          flop / best[OWN], flop / best[DNN]);
   print_ratios(ratio[DNN], rounds);
-  if (c.own.plan.winograd) {
+  if (c.own.winograd) {
     printf(" %.0f |", flop / best[DIRECT]);
     print_ratios(ratio[DIRECT], rounds);
   } else {

@@ -2,8 +2,8 @@
  * of channels [copy of the rows that it is the first to read] -> [register tiles] -> [store], and
  * for the tile [loop behind]. As many rows as the window has are kept, in the first-level cache.
  * Tiles are shared out to threads, and where there are few, their columns of channels as well. Each
- * result is one sum in f32, in the order row of the window, tap, channel, whatever tile computes
- * it. */
+ * result is one sum in f32, in the order row of the window, tap, channel, or where results share what
+ * they read row, channel, tap, whatever tile computes it. */
 #ifndef AMP_GROUPED_H
 #define AMP_GROUPED_H
 
@@ -13,8 +13,9 @@
 /* What the register tiles of a row of results have in common. */
 typedef struct AmpGroupedTile {
   const float *const *row; /* what the rows of the window read for result 0, */
-  int64_t rows, run;       /* how many there are, and elements of one for each result */
-  int64_t step;            /* floats from result to result */
+  int64_t rows, taps;      /* how many there are, and taps of one */
+  int64_t reads;           /* channels of a tap */
+  int64_t pixel, step;     /* floats from tap to tap, from result to result */
 } AmpGroupedTile;
 
 /* Computes some neighbouring results, the first of which reads from element x of the rows on, with
@@ -24,7 +25,7 @@ AMP_INLINE void amp_grouped_tile(const AmpGroupedTile *t, int64_t x, const float
                                  float *restrict y, const int results, const int vectors,
                                  const int spread) {
   const int near = results % 2 ? results : results / 2, each = spread ? AMP_WIDE : 1;
-  const int64_t step = t->step;
+  const int64_t step = t->step, run = t->taps * t->reads;
   AmpV sum[14][2];
   AMP_UNROLL(14)
   for (int p = 0; p < results; p++)
@@ -33,12 +34,15 @@ AMP_INLINE void amp_grouped_tile(const AmpGroupedTile *t, int64_t x, const float
     sum[p][v] = amp_v_all(0);
   for (int64_t r = 0; r < t->rows; r++) {
     const AmpElement *near_x = t->row[r] + x, *far_x = near_x + near * step;
-    for (int64_t i = 0; i < t->run; i++, near_x += each, far_x += each, w += vectors * AMP_WIDE) {
+    AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
+    for (int64_t i = 0; i < run; i++, near_x += each, far_x += each, w += vectors * AMP_WIDE) {
       AMP_FORGET(near_x, far_x);
       AmpV b[2];
       AMP_UNROLL(2)
-      for (int v = 0; v < vectors; v++)
+      for (int v = 0; v < vectors; v++) {
         b[v] = amp_v_load(w + v * AMP_WIDE);
+        AMP_PIN(b[v]);
+      }
       AMP_UNROLL(14)
       for (int p = 0; p < results; p++) {
         const AmpElement *at = p < near ? near_x + p * step : far_x + (p - near) * step;
@@ -56,13 +60,51 @@ AMP_INLINE void amp_grouped_tile(const AmpGroupedTile *t, int64_t x, const float
     amp_v_store(y + (p * vectors + v) * AMP_WIDE, sum[p][v]);
 }
 
+/* The same where what is read is spread, and results are as far apart as the taps of a row, of which
+ * there are AMP_SHARING: they share what they read. One load for each result, and one for each tap,
+ * do for all products of a row and channel. */
+enum { AMP_SHARING = 3 };
+AMP_INLINE void amp_grouped_sharing(const AmpGroupedTile *t, int64_t x, const float *restrict w,
+                                    float *restrict y, const int results) {
+  AmpV sum[14];
+  AMP_UNROLL(14)
+  for (int p = 0; p < results; p++)
+    sum[p] = amp_v_all(0);
+  for (int64_t r = 0; r < t->rows; r++) {
+    const float *channel = t->row[r] + x;
+    for (int64_t j = 0; j < t->reads; j++, channel += AMP_WIDE, w += AMP_SHARING * AMP_WIDE) {
+      AmpV b[AMP_SHARING];
+      AMP_UNROLL(3)
+      for (int i = 0; i < AMP_SHARING; i++) {
+        b[i] = amp_v_load(w + i * AMP_WIDE);
+        AMP_PIN(b[i]);
+      }
+      const float *at = channel;
+      AMP_UNROLL(16)
+      for (int q = 0; q < results + AMP_SHARING - 1; q++, at += t->pixel) {
+        AmpV v = amp_v_load(at);
+        AMP_PIN(v);
+        AMP_UNROLL(3)
+        for (int s = 0; s < AMP_SHARING; s++)
+          if (q - s >= 0 && q - s < results)
+            sum[q - s] = amp_v_fma(v, b[s], sum[q - s]);
+      }
+    }
+  }
+  AMP_UNROLL(14)
+  for (int p = 0; p < results; p++)
+    amp_v_store(y + p * AMP_WIDE, sum[p]);
+}
+
 /* How many results the register tiles have, the largest first. */
 #ifdef __AVX512F__
 #define AMP_GROUPED_TILES(T, v, spread)                                                            \
   T(14, v, spread) T(7, v, spread) T(4, v, spread) T(2, v, spread) T(1, v, spread)
+#define AMP_GROUPED_SHARING_TILES(T) T(14) T(7) T(4) T(2) T(1)
 #else
 #define AMP_GROUPED_TILES(T, v, spread)                                                            \
-  T(6, v, spread) T(4, v, spread) T(2, v, spread) T(1, v, spread)
+  T(6, v, spread) T(5, v, spread) T(4, v, spread) T(3, v, spread) T(2, v, spread) T(1, v, spread)
+#define AMP_GROUPED_SHARING_TILES(T) T(10) T(9) T(8) T(7) T(6) T(5) T(4) T(3) T(2) T(1)
 #endif
 
 typedef struct AmpGroupedRow {
@@ -75,13 +117,22 @@ typedef struct AmpGroupedRow {
                                                     const float *w, float *y) {                    \
     amp_grouped_tile(t, x, w, y, p, v, spread);                                                    \
   }
+#define AMP_GROUPED_SHARING(p)                                                                     \
+  AMP_FN void amp_grouped_sharing_##p(const AmpGroupedTile *t, int64_t x, const float *w,          \
+                                      float *y) {                                                  \
+    amp_grouped_sharing(t, x, w, y, p);                                                            \
+  }
 #define AMP_GROUPED_ROW(p, v, spread) {p, amp_grouped_tile_##p##x##v##_##spread},
+#define AMP_GROUPED_SHARING_ROW(p)    {p, amp_grouped_sharing_##p},
 AMP_GROUPED_TILES(AMP_GROUPED_TILE, 1, 0)
 AMP_GROUPED_TILES(AMP_GROUPED_TILE, 2, 0)
 AMP_GROUPED_TILES(AMP_GROUPED_TILE, 1, 1)
-static const AmpGroupedRow amp_grouped_rows[3][6] = {{AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 0)},
-                                                     {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 2, 0)},
-                                                     {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 1)}};
+AMP_GROUPED_SHARING_TILES(AMP_GROUPED_SHARING)
+static const AmpGroupedRow amp_grouped_rows[4][10] = {
+    {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 0)},
+    {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 2, 0)},
+    {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 1)},
+    {AMP_GROUPED_SHARING_TILES(AMP_GROUPED_SHARING_ROW)}};
 
 /* ---- the filter ---- */
 
@@ -90,20 +141,24 @@ static const AmpGroupedRow amp_grouped_rows[3][6] = {{AMP_GROUPED_TILES(AMP_GROU
 typedef struct AmpGroupedPhase {
   AmpAxis high, wide;
   int64_t first; /* taps of the phases before */
+  int shares;    /* do results share what they read (amp_grouped_sharing)? */
 } AmpGroupedPhase;
 
 AMP_INLINE int64_t amp_grouped_phases(const AmpGrouped *a) {
   return amp_remainders(&a->high, a->backward) * amp_remainders(&a->wide, a->backward);
 }
-AMP_FN void amp_grouped_phase(const AmpGrouped *a, int64_t i, AmpGroupedPhase *phase) {
+AMP_FN void amp_grouped_phase(const AmpGrouped *a, const AmpGroups *g, int64_t i,
+                              AmpGroupedPhase *phase) {
   const int64_t across = amp_remainders(&a->wide, a->backward);
   phase->first = i ? phase->first + phase->high.taps * phase->wide.taps : 0;
   phase->high = amp_axis(&a->high, a->backward, i / across);
   phase->wide = amp_axis(&a->wide, a->backward, i % across);
+  phase->shares = g->spread && phase->wide.taps == AMP_SHARING && phase->wide.step == 1;
 }
 
-/* Floats of the packed filter of a column: for each phase, tap and channel that is read, as many
- * vectors as the column has. What lies beyond its last channel is zero. */
+/* Floats of the packed filter of a column: for each phase, row of the window, tap and channel that is
+ * read, as many vectors as the column has; where results share what they read, channels come before
+ * taps. What lies beyond the column's last channel is zero. */
 AMP_INLINE int64_t amp_grouped_packed(const AmpGrouped *a, const AmpGroups *g) {
   return a->high.taps * a->wide.taps * g->reads * amp_column_width(g, AMP_WIDE);
 }
@@ -119,13 +174,14 @@ typedef struct AmpGroupedLoop {
   const AmpGroupedBehind *loop; /* the loop behind, or NULL */
 } AmpGroupedLoop;
 
-/* Packs one tap for a column. Channels that are read lie side by side in the filter, or for a data
- * gradient channels of the result in a group. */
+/* Packs one tap for a column, its channels `step` floats apart. Channels that are read lie side by
+ * side in the filter, or for a data gradient channels of the result in a group. */
 AMP_FN void amp_grouped_pack_tap(const AmpGroupedLoop *l, const AmpColumn *column, float *to,
-                                 const void *filter, int64_t tap) {
+                                 int64_t step, const void *filter, int64_t tap) {
   const AmpGrouped *a = l->a;
   const int64_t width = column->vectors * AMP_WIDE, reads = l->g.reads, makes = l->g.makes;
-  amp_zero(to, reads * width);
+  for (int64_t j = 0; j < reads; j++)
+    amp_zero(to + j * step, width);
   for (int64_t i = 0, n = 0; i < column->n; i += n) {
     float buf[AMP_BUFFER];
     const int64_t k = column->first + i;
@@ -135,13 +191,13 @@ AMP_FN void amp_grouped_pack_tap(const AmpGroupedLoop *l, const AmpColumn *colum
     for (int64_t j = 0; j < reads && a->backward; j++) {
       const float *v = amp_read(a->filter.dtype, filter, at + j * a->filter_in, (int)n, buf);
       for (int64_t k0 = 0; k0 < n; k0++)
-        to[j * width + i + k0] = v[k0];
+        to[j * step + i + k0] = v[k0];
     }
     for (int64_t j = 0; j < reads && !a->backward; j += AMP_WIDTH) {
       const int m = (int)amp_least(AMP_WIDTH, reads - j);
       const float *v = amp_read(a->filter.dtype, filter, at + j, m, buf);
       for (int64_t j0 = 0; j0 < m; j0++)
-        to[(j + j0) * width + i] = v[j0];
+        to[(j + j0) * step + i] = v[j0];
     }
   }
 }
@@ -151,14 +207,15 @@ AMP_FN void amp_grouped_pack(const AmprtRun *run, const void *args, int64_t i) {
   const AmpGrouped *a = l->a;
   const AmpColumn column = amp_column(&l->g, i);
   const void *filter = amp_at(run, &a->filter);
-  const int64_t all = amp_grouped_packed(a, &l->g), tap = l->g.reads * column.vectors * AMP_WIDE;
+  const int64_t all = amp_grouped_packed(a, &l->g), width = column.vectors * AMP_WIDE;
   float *packed = (float *)(void *)(run->arena + a->packed) + i * all, *to = packed;
   AmpGroupedPhase p = {.first = 0};
   for (int64_t phase = 0; phase < amp_grouped_phases(a); phase++) {
-    amp_grouped_phase(a, phase, &p);
-    for (int64_t r = 0; r < p.high.taps; r++)
-      for (int64_t s = 0; s < p.wide.taps; s++, to += tap)
-        amp_grouped_pack_tap(l, &column, to, filter,
+    amp_grouped_phase(a, &l->g, phase, &p);
+    for (int64_t r = 0; r < p.high.taps; r++, to += p.wide.taps * l->g.reads * width)
+      for (int64_t s = 0; s < p.wide.taps; s++)
+        amp_grouped_pack_tap(l, &column, to + s * (p.shares ? 1 : l->g.reads) * width,
+                             (p.shares ? p.wide.taps : 1) * width, filter,
                              (p.high.filter_first + r * p.high.filter_step) * a->wide.taps +
                                  p.wide.filter_first + s * p.wide.filter_step);
   }
@@ -190,31 +247,39 @@ AMP_INLINE float *amp_grouped_row(const AmpGroupedPart *p, int64_t h) {
          (h - p->first) % p->l->high.taps * amp_grouped_line(&p->l->g, p->cols_in.n, AMP_WIDE);
 }
 
-/* Stores n channels, in the result's type. */
-AMP_INLINE void amp_grouped_write(int dtype, void *out, int64_t to, int n, const float *from) {
-  if (n % AMP_WIDE) {
-    amp_write(dtype, out, to, n, from);
-    return;
+/* Stores n results of so many vectors each, from element `to` on and `step` elements apart, as floats
+ * of a type that the compiler knows, and fetches the places `below` bytes further on. */
+AMP_INLINE void amp_grouped_store_vectors(const int dtype, void *out, int64_t to, int64_t step,
+                                          int64_t below, const float *from, int vectors, int n) {
+  for (; n > 0; n--, to += step) {
+    __builtin_prefetch((const unsigned char *)out + to * amp_size(dtype) + below, 1);
+    for (int v = 0; v < vectors; v++, from += AMP_WIDE)
+      if (dtype == AMPRT_F32)
+        amp_v_store((float *)out + to + v * AMP_WIDE, amp_v_load(from));
+      else
+        amp_v_round(dtype, (uint16_t *)out + to + v * AMP_WIDE, amp_v_load(from));
   }
-  for (int i = 0; i < n; i += AMP_WIDE)
-    if (dtype == AMPRT_F32)
-      amp_v_store((float *)out + to + i, amp_v_load(from + i));
-    else
-      amp_v_round(dtype, (uint16_t *)out + to + i, amp_v_load(from + i));
 }
 
 /* Stores n results of a phase, from (row, col) of the tile on, and fetches the places below. */
 AMP_FN void amp_grouped_store(const AmpGroupedPart *p, const AmpGroupedPhase *phase, int64_t row,
                               int64_t col, const float *from, int n) {
   const AmpGrouped *a = p->l->a;
+  const int dtype = a->out.dtype, vectors = p->column.vectors;
   const int64_t h = phase->high.out_first + (p->row0 + row) * phase->high.out_step;
   const int64_t w = phase->wide.out_first + (p->col + col) * phase->wide.out_step;
-  const int64_t below = phase->high.out_step * a->wide.out * a->k * amp_size(a->out.dtype);
+  const int64_t below = phase->high.out_step * a->wide.out * a->k * amp_size(dtype);
+  const int64_t step = phase->wide.out_step * a->k;
   int64_t to = ((p->image * a->high.out + h) * a->wide.out + w) * a->k + p->column.first;
-  for (; n > 0; n--, to += phase->wide.out_step * a->k, from += p->column.vectors * AMP_WIDE) {
-    amp_grouped_write(a->out.dtype, p->out, to, (int)p->column.n, from);
-    __builtin_prefetch((const unsigned char *)p->out + to * amp_size(a->out.dtype) + below, 1);
-  }
+  if (p->column.n % AMP_WIDE)
+    for (; n > 0; n--, to += step, from += vectors * AMP_WIDE)
+      amp_write(dtype, p->out, to, (int)p->column.n, from);
+  else if (dtype == AMPRT_F32)
+    amp_grouped_store_vectors(AMPRT_F32, p->out, to, step, below, from, vectors, n);
+  else if (dtype == AMPRT_F16)
+    amp_grouped_store_vectors(AMPRT_F16, p->out, to, step, below, from, vectors, n);
+  else
+    amp_grouped_store_vectors(AMPRT_BF16, p->out, to, step, below, from, vectors, n);
 }
 
 /* One result, without the products of padding, which would not be 0 where the filter has Inf or
@@ -223,20 +288,22 @@ AMP_FN void amp_grouped_exact(const AmpGroupedPart *p, const AmpGroupedPhase *ph
                               const AmpGroupedTile *tile, int64_t row, int64_t col, int64_t x,
                               const float *w) {
   const AmpGrouped *a = p->l->a;
-  const int64_t width = p->column.vectors * AMP_WIDE, reads = p->l->g.reads;
+  const int64_t width = p->column.vectors * AMP_WIDE, reads = tile->reads, run = tile->taps * reads;
+  const int spread = p->l->g.spread;
   const int64_t h = (p->row0 + row) * phase->high.step + phase->high.origin;
   const int64_t first = (p->col + col) * phase->wide.step + phase->wide.origin;
   float sum[AMP_OUTS] = {0};
   for (int64_t r = 0; r < tile->rows; r++)
-    for (int64_t i = 0; i < tile->run; i++) {
-      const int64_t at = first + i / reads;
+    for (int64_t i = 0; i < run; i++) {
+      const int64_t tap = phase->shares ? i % tile->taps : i / reads, at = first + tap;
+      const int64_t channel = phase->shares ? i / tile->taps : i % reads;
       if (h + r < 0 || h + r >= a->high.in || at < 0 || at >= a->wide.in)
         continue;
-      const float *v = tile->row[r] + x + i * (p->l->g.spread ? AMP_WIDE : 1);
-      const float *b = w + (r * tile->run + i) * width;
+      const float *v = tile->row[r] + x + tap * tile->pixel + channel * (spread ? AMP_WIDE : 1);
+      const float *b = w + (r * run + i) * width;
       for (int64_t k = 0; k < width; k += AMP_WIDE)
-        amp_v_store(sum + k, amp_v_fma(p->l->g.spread ? amp_v_load(v) : amp_v_all(*v),
-                                       amp_v_load(b + k), amp_v_load(sum + k)));
+        amp_v_store(sum + k, amp_v_fma(spread ? amp_v_load(v) : amp_v_all(*v), amp_v_load(b + k),
+                                       amp_v_load(sum + k)));
     }
   amp_grouped_store(p, phase, row, col, sum, 1);
 }
@@ -250,16 +317,22 @@ AMP_FN void amp_grouped_phase_row(const AmpGroupedPart *p, const AmpGroupedPhase
   const int64_t first = (p->row0 + i) * phase->high.step + phase->high.origin;
   const int64_t cols = amp_least(p->cols, phase->wide.outs - p->col);
   const float *w = p->filter + phase->first * g->reads * p->column.vectors * AMP_WIDE;
-  const AmpGroupedRow *row = amp_grouped_rows[g->spread ? 2 : p->column.vectors - 1];
-  const AmpGroupedTile tile = {p->row, phase->high.taps, phase->wide.taps * g->reads,
-                               phase->wide.step * pixel};
+  const AmpGroupedTile tile = {.row = p->row,
+                               .rows = phase->high.taps,
+                               .taps = phase->wide.taps,
+                               .reads = g->reads,
+                               .pixel = pixel,
+                               .step = phase->wide.step * pixel};
+  const int kind = phase->shares ? 3 : g->spread ? 2 : p->column.vectors - 1;
+  const AmpGroupedRow *rows = amp_grouped_rows[kind], *row;
   float sums[14 * AMP_OUTS];
   for (int64_t r = 0; r < phase->high.taps; r++)
     p->row[r] = amp_grouped_row(p, first + r);
   for (int64_t j = 0; j < cols && p->l->wild; j++)
     amp_grouped_exact(p, phase, &tile, i, j, j * tile.step + right * pixel, w);
   for (int64_t j = 0; j < cols && !p->l->wild; j += row->results) {
-    while (row->results > cols - j)
+    const int64_t share = amp_even(cols - j, rows->results);
+    for (row = rows; row->results > share;)
       row++;
     row->run(&tile, j * tile.step + right * pixel, w, sums);
     amp_grouped_store(p, phase, i, j, sums, row->results);
@@ -278,7 +351,7 @@ AMP_FN void amp_grouped_column(AmpGroupedPart *p, const AmpImages *images) {
                        amp_grouped_row(p, p->next));
     AmpGroupedPhase phase = {.first = 0};
     for (int64_t k = 0; k < amp_grouped_phases(l->a); k++) {
-      amp_grouped_phase(l->a, k, &phase);
+      amp_grouped_phase(l->a, &l->g, k, &phase);
       if (p->row0 + i < phase.high.outs)
         amp_grouped_phase_row(p, &phase, i);
     }

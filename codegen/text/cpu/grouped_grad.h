@@ -30,11 +30,14 @@ AMP_INLINE void amp_grouped_add(const AmpGroupedSum *s, int64_t r, int64_t i, co
   const float *dy = s->dy;
   for (int64_t h = 0; h < s->rows; h++) {
     const float *x = s->x + h * s->row_step + r * s->tap_step + i * wide;
+    AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
     for (int64_t w = 0; w < s->cols; w++, x += s->step, dy += vectors * AMP_WIDE) {
       AmpV b[2];
       AMP_UNROLL(2)
-      for (int v = 0; v < vectors; v++)
+      for (int v = 0; v < vectors; v++) {
         b[v] = amp_v_load(dy + v * AMP_WIDE);
+        AMP_PIN(b[v]);
+      }
       AMP_UNROLL(3)
       for (int t = 0; t < taps; t++)
         AMP_UNROLL(12)
@@ -64,10 +67,11 @@ typedef struct AmpGroupedAdd {
   void (*run)(const AmpGroupedSum *s, int64_t r, int64_t i);
 } AmpGroupedAdd;
 
-#ifdef __AVX512F__
 #define AMP_GROUPED_ADDS(T, v, spread) T(1, 12, v, spread) T(1, 6, v, spread)
-#else
-#define AMP_GROUPED_ADDS(T, v, spread) T(1, 6, v, spread)
+#ifdef __AVX512F__
+#define AMP_GROUPED_TWOS(T) AMP_GROUPED_ADDS(T, 2, 0)
+#else /* 16 registers do not hold 12 sums of two vectors */
+#define AMP_GROUPED_TWOS(T) T(1, 6, 2, 0)
 #endif
 #define AMP_GROUPED_FEW(T, v, spread) T(1, 3, v, spread) T(1, 1, v, spread)
 #define AMP_GROUPED_ADD(t, e, v, spread)                                                           \
@@ -77,7 +81,7 @@ typedef struct AmpGroupedAdd {
   }
 #define AMP_GROUPED_ADD_ROW(t, e, v, spread) {t, e, amp_grouped_add_##t##x##e##x##v##_##spread},
 AMP_GROUPED_ADDS(AMP_GROUPED_ADD, 1, 0)
-AMP_GROUPED_ADDS(AMP_GROUPED_ADD, 2, 0)
+AMP_GROUPED_TWOS(AMP_GROUPED_ADD)
 AMP_GROUPED_ADDS(AMP_GROUPED_ADD, 1, 1)
 AMP_GROUPED_FEW(AMP_GROUPED_ADD, 1, 0)
 AMP_GROUPED_FEW(AMP_GROUPED_ADD, 2, 0)
@@ -86,7 +90,7 @@ AMP_GROUPED_ADD(3, 3, 1, 1)
 /* A depthwise 3x3 has all nine sums at once: three would wait for one another. */
 static const AmpGroupedAdd amp_grouped_adds[3][8] = {
     {AMP_GROUPED_ADDS(AMP_GROUPED_ADD_ROW, 1, 0) AMP_GROUPED_FEW(AMP_GROUPED_ADD_ROW, 1, 0)},
-    {AMP_GROUPED_ADDS(AMP_GROUPED_ADD_ROW, 2, 0) AMP_GROUPED_FEW(AMP_GROUPED_ADD_ROW, 2, 0)},
+    {AMP_GROUPED_TWOS(AMP_GROUPED_ADD_ROW) AMP_GROUPED_FEW(AMP_GROUPED_ADD_ROW, 2, 0)},
     {AMP_GROUPED_ADDS(AMP_GROUPED_ADD_ROW, 1, 1) AMP_GROUPED_ADD_ROW(3, 3, 1, 1)
          AMP_GROUPED_FEW(AMP_GROUPED_ADD_ROW, 1, 1)}};
 
@@ -116,24 +120,39 @@ AMP_INLINE int64_t amp_grouped_sums(const AmpGroupedGradLoop *l) {
   return l->a->high.taps * l->a->wide.taps * l->g.reads * amp_column_width(&l->g, AMP_WIDE);
 }
 
-/* Copies dy of a tile, as vectors. Returns whether any is Inf or NaN. */
-AMP_FN int amp_grouped_copy_dy(const AmprtRun *run, const AmpGroupedGradLoop *l,
-                               const AmpColumn *column, int64_t first, const AmpGroupedSum *s,
-                               float *to) {
-  const AmpGroupedGrad *a = l->a;
-  const void *dy = amp_at(run, &a->dy);
+/* Copies dy of a tile, as vectors; `dtype` is its type, as a constant, or AMP_ANY where the column's
+ * last vector is not whole. Returns whether any is Inf or NaN. */
+AMP_INLINE int amp_grouped_dy_vectors(const int dtype, const AmpGroupedGrad *a, const void *dy,
+                                      const AmpColumn *column, int64_t first,
+                                      const AmpGroupedSum *s, float *to) {
   const int64_t width = column->vectors * AMP_WIDE, below = a->rows * a->wide.out * a->k;
   AmpVBits wild = {0};
   for (int64_t h = 0; h < s->rows; h++)
     for (int64_t w = 0; w < s->cols; w++)
       for (int64_t v = 0; v < width; v += AMP_WIDE, to += AMP_WIDE) {
         const int64_t at = (first + h * a->wide.out + w) * a->k + column->first + v;
-        const AmpV y = amp_v_read_some(a->dy.dtype, dy, at, column->n - v);
+        const AmpV y = dtype == AMP_ANY ? amp_v_read_some(a->dy.dtype, dy, at, column->n - v)
+                                        : amp_v_read(dtype, dy, at);
         __builtin_prefetch((const unsigned char *)dy + (at + below) * amp_size(a->dy.dtype));
         wild |= amp_v_wild(y);
         amp_v_store(to, y);
       }
   return amp_v_any(wild);
+}
+
+AMP_FN int amp_grouped_copy_dy(const AmprtRun *run, const AmpGroupedGradLoop *l,
+                               const AmpColumn *column, int64_t first, const AmpGroupedSum *s,
+                               float *to) {
+  const AmpGroupedGrad *a = l->a;
+  const void *dy = amp_at(run, &a->dy);
+  const int dtype = column->n % AMP_WIDE ? AMP_ANY : a->dy.dtype;
+  if (dtype == AMPRT_F32)
+    return amp_grouped_dy_vectors(AMPRT_F32, a, dy, column, first, s, to);
+  if (dtype == AMPRT_F16)
+    return amp_grouped_dy_vectors(AMPRT_F16, a, dy, column, first, s, to);
+  if (dtype == AMPRT_BF16)
+    return amp_grouped_dy_vectors(AMPRT_BF16, a, dy, column, first, s, to);
+  return amp_grouped_dy_vectors(AMP_ANY, a, dy, column, first, s, to);
 }
 
 /* Adds up a tile without the products of padding, which would not be 0 where dy has Inf or NaN. The

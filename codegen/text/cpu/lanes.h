@@ -51,6 +51,16 @@ typedef int16_t AmpVShorts
  * fixed distances from them a pointer of its own, more than there are registers. */
 #define AMP_FORGET(p, q) __asm__("" : "+r"(p), "+r"(q))
 
+/* Keeps a vector in a register. GCC would otherwise read what was loaded once again for each product
+ * that takes it, where an instruction can do that. */
+#if defined __x86_64__
+#define AMP_PIN(v) __asm__("" : "+v"(v))
+#elif defined __aarch64__
+#define AMP_PIN(v) __asm__("" : "+w"(v))
+#else
+#define AMP_PIN(v) ((void)(v))
+#endif
+
 /* An element of a vector, whatever it is in memory. */
 typedef float AmpElement __attribute__((may_alias));
 

@@ -2,8 +2,8 @@
  * of channels [copy of the rows that it is the first to read] -> [register tiles] -> [store], and
  * for the tile [loop behind]. As many rows as the window has are kept, in the first-level cache.
  * Tiles are shared out to threads, and where there are few, their columns of channels as well. Each
- * result is one sum in f32, in the order row of the window, tap, channel, or where results share what
- * they read row, channel, tap, whatever tile computes it. */
+ * result is one sum in f32, in the order row of the window, tap, channel, or where results share
+ * what they read row, channel, tap, whatever tile computes it. */
 #ifndef AMP_GROUPED_H
 #define AMP_GROUPED_H
 
@@ -60,9 +60,9 @@ AMP_INLINE void amp_grouped_tile(const AmpGroupedTile *t, int64_t x, const float
     amp_v_store(y + (p * vectors + v) * AMP_WIDE, sum[p][v]);
 }
 
-/* The same where what is read is spread, and results are as far apart as the taps of a row, of which
- * there are AMP_SHARING: they share what they read. One load for each result, and one for each tap,
- * do for all products of a row and channel. */
+/* The same where what is read is spread and results lie as far apart as the taps of a row, of which
+ * there are AMP_SHARING: they share what they read. For all products of a row and a channel it
+ * loads a vector for each tap of the filter and, of the image, for each result and two more. */
 enum { AMP_SHARING = 3 };
 AMP_INLINE void amp_grouped_sharing(const AmpGroupedTile *t, int64_t x, const float *restrict w,
                                     float *restrict y, const int results) {
@@ -156,9 +156,9 @@ AMP_FN void amp_grouped_phase(const AmpGrouped *a, const AmpGroups *g, int64_t i
   phase->shares = g->spread && phase->wide.taps == AMP_SHARING && phase->wide.step == 1;
 }
 
-/* Floats of the packed filter of a column: for each phase, row of the window, tap and channel that is
- * read, as many vectors as the column has; where results share what they read, channels come before
- * taps. What lies beyond the column's last channel is zero. */
+/* Floats of the packed filter of a column: for each phase, row of the window, tap and channel that
+ * is read, as many vectors as the column has; where results share what they read, channels come
+ * before taps. What lies beyond the column's last channel is zero. */
 AMP_INLINE int64_t amp_grouped_packed(const AmpGrouped *a, const AmpGroups *g) {
   return a->high.taps * a->wide.taps * g->reads * amp_column_width(g, AMP_WIDE);
 }
@@ -247,8 +247,8 @@ AMP_INLINE float *amp_grouped_row(const AmpGroupedPart *p, int64_t h) {
          (h - p->first) % p->l->high.taps * amp_grouped_line(&p->l->g, p->cols_in.n, AMP_WIDE);
 }
 
-/* Stores n results of so many vectors each, from element `to` on and `step` elements apart, as floats
- * of a type that the compiler knows, and fetches the places `below` bytes further on. */
+/* Stores n results of so many vectors each, from element `to` on and `step` elements apart, in a
+ * type that the compiler knows, and fetches the places `below` bytes further on. */
 AMP_INLINE void amp_grouped_store_vectors(const int dtype, void *out, int64_t to, int64_t step,
                                           int64_t below, const float *from, int vectors, int n) {
   for (; n > 0; n--, to += step) {

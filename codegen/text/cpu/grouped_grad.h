@@ -120,8 +120,8 @@ AMP_INLINE int64_t amp_grouped_sums(const AmpGroupedGradLoop *l) {
   return l->a->high.taps * l->a->wide.taps * l->g.reads * amp_column_width(&l->g, AMP_WIDE);
 }
 
-/* Copies dy of a tile, as vectors; `dtype` is its type, as a constant, or AMP_ANY where the column's
- * last vector is not whole. Returns whether any is Inf or NaN. */
+/* Copies dy of a tile, as vectors; `dtype` is its type, as a constant, or AMP_ANY where the last
+ * vector of the column is not whole. Returns whether any is Inf or NaN. */
 AMP_INLINE int amp_grouped_dy_vectors(const int dtype, const AmpGroupedGrad *a, const void *dy,
                                       const AmpColumn *column, int64_t first,
                                       const AmpGroupedSum *s, float *to) {

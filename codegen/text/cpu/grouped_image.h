@@ -72,10 +72,12 @@ AMP_INLINE void amp_fetch_ahead(const AmpImages *images, int64_t at) {
                      (at + images->ahead) * amp_size(images->dtype));
 }
 
-/* Spreads n pixels, the first channel of which that is read lies at element `at` of the images. A
- * vector from there on has all that the column reads; `dtype` is the images' type, as a constant, or
- * AMP_ANY where they have fewer channels than a vector from there on. */
+/* In the place of a type that the compiler knows: any, and perhaps less than a vector of it. */
 enum { AMP_ANY = -1 };
+
+/* Spreads n pixels, the first channel of which that is read lies at element `at` of the images. A
+ * vector from there on has all that the column reads. `dtype` is the images' type, as a constant,
+ * or AMP_ANY where they have fewer channels than a vector from there on. */
 AMP_INLINE void amp_spread_vectors(const int dtype, const AmpImages *images, int64_t reads,
                                    const AmpColumn *column, float *to, int64_t at, int64_t n) {
   const AmpVBits from = column->from;

@@ -51,8 +51,8 @@ typedef int16_t AmpVShorts
  * fixed distances from them a pointer of its own, more than there are registers. */
 #define AMP_FORGET(p, q) __asm__("" : "+r"(p), "+r"(q))
 
-/* Keeps a vector in a register. GCC would otherwise read what was loaded once again for each product
- * that takes it, where an instruction can do that. */
+/* Keeps a vector in a register. GCC would otherwise read one that was loaded again for each product
+ * that takes it, as an instruction can multiply with memory. */
 #if defined __x86_64__
 #define AMP_PIN(v) __asm__("" : "+v"(v))
 #elif defined __aarch64__

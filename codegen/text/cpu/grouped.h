@@ -96,7 +96,7 @@ AMP_INLINE void amp_grouped_sharing(const AmpGroupedTile *t, int64_t x, const fl
     amp_v_store(y + p * AMP_WIDE, sum[p]);
 }
 
-/* How many results the register tiles have, the largest first. */
+/* How many results the register tiles have, the largest first; behind the last comes one of 0. */
 #ifdef __AVX512F__
 #define AMP_GROUPED_TILES(T, v, spread)                                                            \
   T(14, v, spread) T(7, v, spread) T(4, v, spread) T(2, v, spread) T(1, v, spread)
@@ -128,11 +128,22 @@ AMP_GROUPED_TILES(AMP_GROUPED_TILE, 1, 0)
 AMP_GROUPED_TILES(AMP_GROUPED_TILE, 2, 0)
 AMP_GROUPED_TILES(AMP_GROUPED_TILE, 1, 1)
 AMP_GROUPED_SHARING_TILES(AMP_GROUPED_SHARING)
-static const AmpGroupedRow amp_grouped_rows[4][10] = {
+static const AmpGroupedRow amp_grouped_rows[4][11] = {
     {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 0)},
     {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 2, 0)},
     {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 1)},
     {AMP_GROUPED_SHARING_TILES(AMP_GROUPED_SHARING_ROW)}};
+
+/* The tile for the next of n results: the smallest that holds an equal share of them, or else the
+ * largest that fits. */
+AMP_INLINE const AmpGroupedRow *amp_grouped_next(const AmpGroupedRow *row, int64_t n) {
+  const int64_t share = amp_even(n, row->results);
+  while (row->results > n)
+    row++;
+  while (row[1].results >= share)
+    row++;
+  return row;
+}
 
 /* ---- the filter ---- */
 
@@ -331,9 +342,7 @@ AMP_FN void amp_grouped_phase_row(const AmpGroupedPart *p, const AmpGroupedPhase
   for (int64_t j = 0; j < cols && p->l->wild; j++)
     amp_grouped_exact(p, phase, &tile, i, j, j * tile.step + right * pixel, w);
   for (int64_t j = 0; j < cols && !p->l->wild; j += row->results) {
-    const int64_t share = amp_even(cols - j, rows->results);
-    for (row = rows; row->results > share;)
-      row++;
+    row = amp_grouped_next(rows, cols - j);
     row->run(&tile, j * tile.step + right * pixel, w, sums);
     amp_grouped_store(p, phase, i, j, sums, row->results);
   }

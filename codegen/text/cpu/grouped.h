@@ -128,18 +128,22 @@ AMP_GROUPED_TILES(AMP_GROUPED_TILE, 1, 0)
 AMP_GROUPED_TILES(AMP_GROUPED_TILE, 2, 0)
 AMP_GROUPED_TILES(AMP_GROUPED_TILE, 1, 1)
 AMP_GROUPED_SHARING_TILES(AMP_GROUPED_SHARING)
-static const AmpGroupedRow amp_grouped_rows[4][11] = {
-    {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 0)},
-    {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 2, 0)},
-    {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 1)},
-    {AMP_GROUPED_SHARING_TILES(AMP_GROUPED_SHARING_ROW)}};
+typedef enum AmpGroupedKind {
+  AMP_GROUPED_ONE, /* vector */
+  AMP_GROUPED_TWO,
+  AMP_GROUPED_SPREAD,
+  AMP_GROUPED_SHARED
+} AmpGroupedKind;
+static const AmpGroupedRow amp_grouped_rows[][11] = {
+    [AMP_GROUPED_ONE] = {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 0)},
+    [AMP_GROUPED_TWO] = {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 2, 0)},
+    [AMP_GROUPED_SPREAD] = {AMP_GROUPED_TILES(AMP_GROUPED_ROW, 1, 1)},
+    [AMP_GROUPED_SHARED] = {AMP_GROUPED_SHARING_TILES(AMP_GROUPED_SHARING_ROW)}};
 
-/* The tile for the next of n results: the smallest that holds an equal share of them, or else the
- * largest that fits. */
-AMP_INLINE const AmpGroupedRow *amp_grouped_next(const AmpGroupedRow *row, int64_t n) {
+/* The first tile for a row of n results: the smallest that holds an equal share of them. */
+AMP_INLINE const AmpGroupedRow *amp_grouped_first(AmpGroupedKind kind, int64_t n) {
+  const AmpGroupedRow *row = amp_grouped_rows[kind];
   const int64_t share = amp_even(n, row->results);
-  while (row->results > n)
-    row++;
   while (row[1].results >= share)
     row++;
   return row;
@@ -258,17 +262,23 @@ AMP_INLINE float *amp_grouped_row(const AmpGroupedPart *p, int64_t h) {
          (h - p->first) % p->l->high.taps * amp_grouped_line(&p->l->g, p->cols_in.n, AMP_WIDE);
 }
 
-/* Stores n results of so many vectors each, from element `to` on and `step` elements apart, in a
- * type that the compiler knows, and fetches the places `below` bytes further on. */
-AMP_INLINE void amp_grouped_store_vectors(const int dtype, void *out, int64_t to, int64_t step,
-                                          int64_t below, const float *from, int vectors, int n) {
-  for (; n > 0; n--, to += step) {
+/* Stores n results of a column, from element `to` on and `step` elements apart, and fetches the
+ * places `below` bytes further on. */
+AMP_INLINE void amp_grouped_store_as(const int dtype, const AmpColumn *column, void *out,
+                                     int64_t to, int64_t step, int64_t below, const float *from,
+                                     int n) {
+  const int width = column->vectors * AMP_WIDE;
+  for (; n > 0; n--, to += step, from += width) {
     __builtin_prefetch((const unsigned char *)out + to * amp_size(dtype) + below, 1);
-    for (int v = 0; v < vectors; v++, from += AMP_WIDE)
+    if (column->n % AMP_WIDE) {
+      amp_write(dtype, out, to, (int)column->n, from);
+      continue;
+    }
+    for (int i = 0; i < width; i += AMP_WIDE)
       if (dtype == AMPRT_F32)
-        amp_v_store((float *)out + to + v * AMP_WIDE, amp_v_load(from));
+        amp_v_store((float *)out + to + i, amp_v_load(from + i));
       else
-        amp_v_round(dtype, (uint16_t *)out + to + v * AMP_WIDE, amp_v_load(from));
+        amp_v_round(dtype, (uint16_t *)out + to + i, amp_v_load(from + i));
   }
 }
 
@@ -276,21 +286,12 @@ AMP_INLINE void amp_grouped_store_vectors(const int dtype, void *out, int64_t to
 AMP_FN void amp_grouped_store(const AmpGroupedPart *p, const AmpGroupedPhase *phase, int64_t row,
                               int64_t col, const float *from, int n) {
   const AmpGrouped *a = p->l->a;
-  const int dtype = a->out.dtype, vectors = p->column.vectors;
   const int64_t h = phase->high.out_first + (p->row0 + row) * phase->high.out_step;
   const int64_t w = phase->wide.out_first + (p->col + col) * phase->wide.out_step;
-  const int64_t below = phase->high.out_step * a->wide.out * a->k * amp_size(dtype);
-  const int64_t step = phase->wide.out_step * a->k;
-  int64_t to = ((p->image * a->high.out + h) * a->wide.out + w) * a->k + p->column.first;
-  if (p->column.n % AMP_WIDE)
-    for (; n > 0; n--, to += step, from += vectors * AMP_WIDE)
-      amp_write(dtype, p->out, to, (int)p->column.n, from);
-  else if (dtype == AMPRT_F32)
-    amp_grouped_store_vectors(AMPRT_F32, p->out, to, step, below, from, vectors, n);
-  else if (dtype == AMPRT_F16)
-    amp_grouped_store_vectors(AMPRT_F16, p->out, to, step, below, from, vectors, n);
-  else
-    amp_grouped_store_vectors(AMPRT_BF16, p->out, to, step, below, from, vectors, n);
+  const int64_t below = phase->high.out_step * a->wide.out * a->k * amp_size(a->out.dtype);
+  const int64_t to = ((p->image * a->high.out + h) * a->wide.out + w) * a->k + p->column.first;
+  AMP_WITH_TYPE(a->out.dtype, amp_grouped_store_as, &p->column, p->out, to,
+                phase->wide.out_step * a->k, below, from, n);
 }
 
 /* One result, without the products of padding, which would not be 0 where the filter has Inf or
@@ -334,15 +335,21 @@ AMP_FN void amp_grouped_phase_row(const AmpGroupedPart *p, const AmpGroupedPhase
                                .reads = g->reads,
                                .pixel = pixel,
                                .step = phase->wide.step * pixel};
-  const int kind = phase->shares ? 3 : g->spread ? 2 : p->column.vectors - 1;
-  const AmpGroupedRow *rows = amp_grouped_rows[kind], *row;
+  const AmpGroupedKind kind = phase->shares            ? AMP_GROUPED_SHARED
+                              : g->spread              ? AMP_GROUPED_SPREAD
+                              : p->column.vectors == 2 ? AMP_GROUPED_TWO
+                                                       : AMP_GROUPED_ONE;
   float sums[14 * AMP_OUTS];
   for (int64_t r = 0; r < phase->high.taps; r++)
     p->row[r] = amp_grouped_row(p, first + r);
   for (int64_t j = 0; j < cols && p->l->wild; j++)
     amp_grouped_exact(p, phase, &tile, i, j, j * tile.step + right * pixel, w);
-  for (int64_t j = 0; j < cols && !p->l->wild; j += row->results) {
-    row = amp_grouped_next(rows, cols - j);
+  if (cols <= 0 || p->l->wild)
+    return;
+  const AmpGroupedRow *row = amp_grouped_first(kind, cols);
+  for (int64_t j = 0; j < cols; j += row->results) {
+    while (row->results > cols - j)
+      row++;
     row->run(&tile, j * tile.step + right * pixel, w, sums);
     amp_grouped_store(p, phase, i, j, sums, row->results);
   }

@@ -120,39 +120,29 @@ AMP_INLINE int64_t amp_grouped_sums(const AmpGroupedGradLoop *l) {
   return l->a->high.taps * l->a->wide.taps * l->g.reads * amp_column_width(&l->g, AMP_WIDE);
 }
 
-/* Copies dy of a tile, as vectors; `dtype` is its type, as a constant, or AMP_ANY where the last
- * vector of the column is not whole. Returns whether any is Inf or NaN. */
-AMP_INLINE int amp_grouped_dy_vectors(const int dtype, const AmpGroupedGrad *a, const void *dy,
-                                      const AmpColumn *column, int64_t first,
-                                      const AmpGroupedSum *s, float *to) {
+/* Copies dy of a tile, as vectors. Returns whether any is Inf or NaN. */
+AMP_INLINE int amp_grouped_dy_as(const int dtype, const AmpGroupedGrad *a, const void *dy,
+                                 const AmpColumn *column, int64_t first, const AmpGroupedSum *s,
+                                 float *to) {
   const int64_t width = column->vectors * AMP_WIDE, below = a->rows * a->wide.out * a->k;
   AmpVBits wild = {0};
   for (int64_t h = 0; h < s->rows; h++)
     for (int64_t w = 0; w < s->cols; w++)
       for (int64_t v = 0; v < width; v += AMP_WIDE, to += AMP_WIDE) {
         const int64_t at = (first + h * a->wide.out + w) * a->k + column->first + v;
-        const AmpV y = dtype == AMP_ANY ? amp_v_read_some(a->dy.dtype, dy, at, column->n - v)
-                                        : amp_v_read(dtype, dy, at);
-        __builtin_prefetch((const unsigned char *)dy + (at + below) * amp_size(a->dy.dtype));
+        const AmpV y = amp_v_read_some(dtype, dy, at, column->n - v);
+        __builtin_prefetch((const unsigned char *)dy + (at + below) * amp_size(dtype));
         wild |= amp_v_wild(y);
         amp_v_store(to, y);
       }
   return amp_v_any(wild);
 }
-
 AMP_FN int amp_grouped_copy_dy(const AmprtRun *run, const AmpGroupedGradLoop *l,
                                const AmpColumn *column, int64_t first, const AmpGroupedSum *s,
                                float *to) {
   const AmpGroupedGrad *a = l->a;
-  const void *dy = amp_at(run, &a->dy);
-  const int dtype = column->n % AMP_WIDE ? AMP_ANY : a->dy.dtype;
-  if (dtype == AMPRT_F32)
-    return amp_grouped_dy_vectors(AMPRT_F32, a, dy, column, first, s, to);
-  if (dtype == AMPRT_F16)
-    return amp_grouped_dy_vectors(AMPRT_F16, a, dy, column, first, s, to);
-  if (dtype == AMPRT_BF16)
-    return amp_grouped_dy_vectors(AMPRT_BF16, a, dy, column, first, s, to);
-  return amp_grouped_dy_vectors(AMP_ANY, a, dy, column, first, s, to);
+  return AMP_WITH_TYPE(a->dy.dtype, amp_grouped_dy_as, a, amp_at(run, &a->dy), column, first, s,
+                       to);
 }
 
 /* Adds up a tile without the products of padding, which would not be 0 where dy has Inf or NaN. The

@@ -72,68 +72,45 @@ AMP_INLINE void amp_fetch_ahead(const AmpImages *images, int64_t at) {
                      (at + images->ahead) * amp_size(images->dtype));
 }
 
-/* In the place of a type that the compiler knows: any, and perhaps less than a vector of it. */
-enum { AMP_ANY = -1 };
-
-/* Spreads n pixels, the first channel of which that is read lies at element `at` of the images. A
- * vector from there on has all that the column reads. `dtype` is the images' type, as a constant,
- * or AMP_ANY where they have fewer channels than a vector from there on. */
-AMP_INLINE void amp_spread_vectors(const int dtype, const AmpImages *images, int64_t reads,
-                                   const AmpColumn *column, float *to, int64_t at, int64_t n) {
+/* Spreads n pixels, the first channel of which that is read lies at element `at` of the images. */
+AMP_INLINE void amp_spread_as(const int dtype, const AmpImages *images, int64_t reads,
+                              const AmpColumn *column, float *to, int64_t at, int64_t n) {
   const AmpVBits from = column->from;
   const int64_t have = images->c - column->read;
   for (; n > 0; n--, at += images->c) {
     amp_fetch_ahead(images, at);
-    const AmpV v = dtype == AMP_ANY ? amp_v_read_some(images->dtype, images->data, at, have)
-                                    : amp_v_read(dtype, images->data, at);
-    for (int j = 0; j < reads; j++, to += AMP_WIDE)
-      amp_v_store(to, amp_v_permute(v, from + j));
+    if (column->span <= AMP_WIDE) {
+      const AmpV v = amp_v_read_some(dtype, images->data, at, have);
+      for (int j = 0; j < reads; j++, to += AMP_WIDE)
+        amp_v_store(to, amp_v_permute(v, from + j));
+      continue;
+    }
+    for (int j = 0; j < reads; j++)
+      for (int i = 0; i < AMP_WIDE; i++)
+        amp_copy_some(dtype, images->data, at + from[i] + j, 1, to++);
   }
 }
-
 AMP_FN void amp_spread_pixels(const AmpImages *images, const AmpGroups *g, const AmpColumn *column,
                               float *to, int64_t at, int64_t n) {
-  const int dtype = images->c - column->read < AMP_WIDE ? AMP_ANY : images->dtype;
-  if (column->span > AMP_WIDE) {
-    for (; n > 0; n--, at += images->c)
-      for (int j = 0; j < g->reads; j++)
-        for (int i = 0; i < AMP_WIDE; i++)
-          amp_copy_some(images->dtype, images->data, at + column->from[i] + j, 1, to++);
-  } else if (dtype == AMPRT_F32) {
-    amp_spread_vectors(AMPRT_F32, images, g->reads, column, to, at, n);
-  } else if (dtype == AMPRT_F16) {
-    amp_spread_vectors(AMPRT_F16, images, g->reads, column, to, at, n);
-  } else if (dtype == AMPRT_BF16) {
-    amp_spread_vectors(AMPRT_BF16, images, g->reads, column, to, at, n);
-  } else {
-    amp_spread_vectors(AMP_ANY, images, g->reads, column, to, at, n);
-  }
+  AMP_WITH_TYPE(images->dtype, amp_spread_as, images, g->reads, column, to, at, n);
 }
 
-/* Copies n vectors of channels of so many pixels, the first from element `at` of the images on. */
-AMP_INLINE void amp_group_vectors(const int dtype, const AmpImages *images, int64_t n, float *to,
-                                  int64_t at, int64_t pixels) {
-  for (; pixels > 0; pixels--, at += images->c) {
+/* Copies n channels of so many pixels, the first from element `at` of the images on. */
+AMP_INLINE void amp_group_as(const int dtype, const AmpImages *images, int64_t n, float *to,
+                             int64_t at, int64_t pixels) {
+  for (; pixels > 0; pixels--, at += images->c, to += n) {
     amp_fetch_ahead(images, at);
-    for (int64_t i = 0; i < n; i++, to += AMP_WIDE)
-      amp_v_store(to, amp_v_read(dtype, images->data, at + i * AMP_WIDE));
+    if (n % AMP_WIDE) {
+      amp_copy_some(dtype, images->data, at, (int)n, to);
+      continue;
+    }
+    for (int64_t i = 0; i < n; i += AMP_WIDE)
+      amp_v_store(to + i, amp_v_read(dtype, images->data, at + i));
   }
 }
-
-/* The same of n channels. */
 AMP_FN void amp_group_pixels(const AmpImages *images, int64_t n, float *to, int64_t at,
                              int64_t pixels) {
-  const int64_t vectors = n / AMP_WIDE;
-  if (n % AMP_WIDE == 0 && images->dtype == AMPRT_F32)
-    amp_group_vectors(AMPRT_F32, images, vectors, to, at, pixels);
-  else if (n % AMP_WIDE == 0 && images->dtype == AMPRT_F16)
-    amp_group_vectors(AMPRT_F16, images, vectors, to, at, pixels);
-  else if (n % AMP_WIDE == 0)
-    amp_group_vectors(AMPRT_BF16, images, vectors, to, at, pixels);
-  for (; pixels > 0 && n % AMP_WIDE; pixels--, at += images->c, to += n) {
-    amp_fetch_ahead(images, at);
-    amp_copy_some(images->dtype, images->data, at, (int)n, to);
-  }
+  AMP_WITH_TYPE(images->dtype, amp_group_as, images, n, to, at, pixels);
 }
 
 /* Copies what a column reads of one row of an image: some of its pixels. */

@@ -100,6 +100,13 @@ AMP_INLINE AmpVHalves amp_v_to_halves(AmpVWords w) {
 }
 #endif
 
+/* Calls f with a type of floats that the compiler knows, and with further arguments, so that its
+ * loops do not ask for the type. */
+#define AMP_WITH_TYPE(dtype, f, ...)                                                               \
+  ((dtype) == AMPRT_F32   ? f(AMPRT_F32, __VA_ARGS__)                                              \
+   : (dtype) == AMPRT_F16 ? f(AMPRT_F16, __VA_ARGS__)                                              \
+                          : f(AMPRT_BF16, __VA_ARGS__))
+
 /* The elements of a float tensor of any type from `at` on. */
 AMP_INLINE AmpV amp_v_read(int dtype, const void *base, int64_t at) {
   const uint16_t *half = (const uint16_t *)base + at;

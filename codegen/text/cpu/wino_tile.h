@@ -206,12 +206,8 @@ AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, Am
     AMP_UNROLL(6)
     for (int i = 0; i < n; i++)
       d[i] = amp_v_all(0);
-  } else if (r->dtype == AMPRT_F32) {
-    amp_wino_take_as(AMPRT_F32, r, column, lane, d, n);
-  } else if (r->dtype == AMPRT_BF16) {
-    amp_wino_take_as(AMPRT_BF16, r, column, lane, d, n);
   } else {
-    amp_wino_take_as(AMPRT_F16, r, column, lane, d, n);
+    AMP_WITH_TYPE(r->dtype, amp_wino_take_as, r, column, lane, d, n);
   }
 }
 

@@ -3,7 +3,7 @@
 #include "passes/memory/depend.h"
 
 typedef struct Search {
-  const Device *device;
+  const ConvForms *forms;
   Node *main;
   Node *const *among;
   int n;
@@ -36,11 +36,14 @@ static Node *maker_of(const Search *s, const Value *value, OpKind op) {
 
 /* ---- what was found ---- */
 
-static bool has_plan(const Search *s, ConvForm form) {
-  ConvOp op = s->found->op;
+static bool may_use(const ConvForms *forms, ConvOp op, ConvForm form) {
   op.form = (uint8_t)form;
-  const PlanForm *row = plan_form(&op, s->device);
-  return row && row->saves;
+  const PlanForm *row = plan_form(&op, forms->device);
+  return row && row->level && row->level <= forms->level;
+}
+
+static bool has_plan(const Search *s, ConvForm form) {
+  return may_use(s->forms, s->found->op, form);
 }
 
 static void begin(Search *s, ConvForm form) {
@@ -215,14 +218,14 @@ static void find_dgrad(Search *s) {
       add_node(s, node[i]);
 }
 
-ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *among, int n) {
+ConvKernel conv_kernel_around(const ConvForms *forms, Node *main, Node *const *among, int n) {
   static const struct {
     OpKind op;
     void (*find)(Search *);
   } finder[] = {
       {OP_CONV2D, find_fprop}, {OP_CONV2D_DGRAD, find_dgrad}, {OP_CONV2D_WGRAD, find_wgrad}};
   ConvKernel found = {.op = plan_op(main)};
-  Search search = {device, main, among, n, &found};
+  Search search = {forms, main, among, n, &found};
   add_node(&search, main);
   add_operand(&search, main->arg[0]);
   add_operand(&search, main->arg[1]);
@@ -235,7 +238,7 @@ ConvKernel conv_kernel_around(const Device *device, Node *main, Node *const *amo
   return found;
 }
 
-bool conv_kernel_exists(const Device *device, const Node *main, NormForm form) {
+bool conv_kernel_exists(const ConvForms *forms, const Node *main, NormForm form) {
   static const struct {
     OpKind op;
     ConvForm form;
@@ -246,14 +249,11 @@ bool conv_kernel_exists(const Device *device, const Node *main, NormForm form) {
                 [NORM_RELU] = {OP_CONV2D_WGRAD, CONV_RELU_WGRAD}};
   if (main->op != wanted[form].op || (form != NORM_RELU && !has_place(main)))
     return false;
-  ConvOp op = plan_op(main);
-  op.form = (uint8_t)wanted[form].form;
-  const PlanForm *row = plan_form(&op, device);
-  return row && row->saves;
+  return may_use(forms, plan_op(main), wanted[form].form);
 }
 
-ConvKernel conv_kernel_of(const Device *device, const Kernel *kernel) {
-  ConvKernel found = conv_kernel_around(device, kernel_main(kernel), kernel->node, kernel->n_nodes);
+ConvKernel conv_kernel_of(const ConvForms *forms, const Kernel *kernel) {
+  ConvKernel found = conv_kernel_around(forms, kernel_main(kernel), kernel->node, kernel->n_nodes);
   CHECK(found.n_nodes == kernel->n_nodes, "kernel %d is no plan", kernel->id);
   return found;
 }

@@ -86,13 +86,13 @@ static int kernel_around(const Target *target, Node *main, Node *const *among, i
     return product_around(main, among, n, out);
   if (op_info[main->op].gen == GEN_POOL)
     return pool_around(main, among, n, out);
-  ConvKernel found = conv_kernel_around(cuda_target_of(target)->device, main, among, n);
+  ConvKernel found = conv_kernel_around(&cuda_target_of(target)->forms, main, among, n);
   memcpy(out, found.node, sizeof found.node);
   return found.n_nodes;
 }
 
 static bool has_form(const Target *target, const Node *main, NormForm form) {
-  return conv_kernel_exists(cuda_target_of(target)->device, main, form);
+  return conv_kernel_exists(&cuda_target_of(target)->forms, main, form);
 }
 
 static int64_t workspace(const Target *target, const Kernel *kernel) {

@@ -31,6 +31,7 @@ typedef struct CudaTarget {
   Target target; /* .context is this */
   Arena *arena;
   const Device *device;
+  ConvForms forms;
   Toolkit *toolkit;
   const char *cache; /* folder, or NULL */
   bool with_ptx;     /* the image also serves newer GPUs */

@@ -57,7 +57,8 @@ int parts_open(Arena *arena, const Options *options, PartList *out, Diag *diag) 
                         .cache = options->cache,
                         .ptx = i == 0, /* the newest target also serves all GPUs that are newer */
                         .tuning = tuning,
-                        .require_tuned = options->text[OPT_require_tuned] != NULL};
+                        .require_tuned = options->text[OPT_require_tuned] != NULL,
+                        .fuse_level = options->compile.fuse_level};
     const Backend *backend =
         device
             ? backend_cuda(arena, device, &cuda, &error)

@@ -18,7 +18,8 @@
  * and fuse only joins what it finds. Either all main ops that read %h get clones or none does. Its
  * other readers may only be masks, which fuse computes again from the affine before rounding. Runs
  * after lower-norm and cse, before fuse, which joins each clone to its main op. Does nothing at
- * --fuse-level=1 or --no-fuse. Tests: tests/passes/kernels/norm_forms.amp */
+ * --fuse-level=1 or --no-fuse, nor for forms that a target has only at a level that was not asked
+ * for. Tests: tests/passes/kernels/norm_forms.amp */
 #include "passes/edit.h"
 #include "passes/pass.h"
 

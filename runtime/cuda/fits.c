@@ -53,7 +53,7 @@ static int refuse_capability(char *why, size_t size) {
   if (part->newest && have > part->newest)
     return snprintf(why, size,
                     "%s has compute capability %d.%d, the fused plans here exist up to %d.%d: "
-                    "compile for it, or with --fuse-level=1",
+                    "compile for it, or with --fuse-level=2",
                     cuda_rt_found.device, have / 10, have % 10, part->newest / 10,
                     part->newest % 10),
            -1;

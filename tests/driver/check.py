@@ -15,7 +15,7 @@ def usage():
     fails(2, "unknown option `--bach-size=3`; did you mean `--batch-size`", "--bach-size=3", "mlp.pb")
     fails(2, "unknown option `--zzzzzzzzzz`; see --help", "--zzzzzzzzzz")
     fails(2, "unknown option `-x`", "-x", "mlp.pb")
-    fails(2, "--fuse-level takes 1|2, not `3`", "mlp.pb", "--fuse-level=3")
+    fails(2, "--fuse-level takes 1|2|3, not `4`", "mlp.pb", "--fuse-level=4")
     fails(2, "--dtype takes fp32|fp16|bf16, not `fp64`", "mlp.pb", "--dtype=fp64")
     fails(2, "--loss-scale takes", "mlp.pb", "--loss-scale=-1")
     fails(2, "--loss-scale takes", "mlp.pb", "--loss_scale=nan")

@@ -47,8 +47,8 @@ ConvOp plan_op(const Node *node) {
 }
 
 static const PlanForm form_rows[] = {
-#define PLAN_FORM(form, least, last, c, k, filter, stride, saves)                                  \
-  {CONV_##form, least, last, c, k, filter, stride, saves},
+#define PLAN_FORM(form, least, last, c, k, filter, stride, saves, level)                           \
+  {CONV_##form, least, last, c, k, filter, stride, saves, level},
 #include "codegen/cuda/toolkit/plan_forms.def"
 };
 

@@ -32,6 +32,7 @@ typedef struct PlanForm {
   int least, last;          /* capabilities */
   int c, k, filter, stride; /* what the engines take: see there */
   bool saves;               /* they move fewer bytes than the form's parts do one by one */
+  int level;                /* of --fuse-level from which they are used; 0: never */
 } PlanForm;
 
 /* The row whose engines take the fused op on the device; NULL if there is none, and for plain

@@ -27,7 +27,7 @@ def kernels(text):
 
 
 def lines(exe, pb, model, target):
-    done = subprocess.run([exe, pb, "--dtype=fp16", "--batch-size=256", f"--target=cuda:{target}", f"--passes={PASSES}"],
+    done = subprocess.run([exe, pb, "--dtype=fp16", "--batch-size=256", "--fuse-level=3", f"--target=cuda:{target}", f"--passes={PASSES}"],
                           capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)

@@ -57,7 +57,7 @@ def claims(made):
     status, text, limited = made.compile("resnet50", *flags, "--max-memory=6.2GiB")
     good = check(f"resnet50 fp16 256: {arena(free) / 2**30:.3f} GiB", kernels_again(free) == 0)
     good &= check(f"with a limit: {arena(text) / 2**30:.3f} GiB, {kernels_again(text)} kernels again",
-                  status == 0 and arena(text) <= 6.2 * 2**30 and 0 < kernels_again(text) < 10)
+                  status == 0 and arena(text) <= 6.2 * 2**30 and 0 < kernels_again(text) < 50)
     moved = [megabytes_moved(free), megabytes_moved(text)]
     good &= check(f"MB an image: {moved}", moved[0] < moved[1] < 1.1 * moved[0])
     convs = [len(re.findall(r" = (?:conv2d|conv2d_dgrad|conv2d_wgrad|matmul|max_pool) ", ir)) for ir in (planned, limited)]

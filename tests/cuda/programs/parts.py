@@ -175,7 +175,7 @@ def refusals():
 def newer_gpus():
     """A part has PTX for newer GPUs, unless it has fused plans for which newer GPUs have no
     engines."""
-    for flags, has in (["--dtype=fp16"], False), (["--dtype=fp16", "--fuse-level=1"], True), (["--dtype=bf16"], True):
+    for flags, has in (["--dtype=fp16"], True), (["--dtype=fp16", "--fuse-level=3"], False), (["--dtype=bf16"], True):
         text, _ = run(ampcc, "cifar_resnet8.pb", "--target=cuda:h200", "--emit=c", "--cache-dir=cache", *flags)
         assert (b"char ptx[]" in text) == has and (b".newest = 90" in text) != has, flags
 

@@ -31,7 +31,7 @@ CASES = [
     ("next minor, strict", "none", {"FAKE_CUDA_CAPABILITY": "91"}, ["--strict-plans"], 3,
      "error: cuDNN refuses the plan of fprop f32 n2"),
     ("next minor, fused plans", "fused", {"FAKE_CUDA_CAPABILITY": "91"}, [], 0,
-     "not cuda:sm_90: Fake GPU has compute capability 9.1, the fused plans here exist up to 9.0: compile for it, or with --fuse-level=1\n"),
+     "not cuda:sm_90: Fake GPU has compute capability 9.1, the fused plans here exist up to 9.0: compile for it, or with --fuse-level=2\n"),
     ("GPU too small", "alone", {"FAKE_CUDA_MEMORY": "9000"}, [], 3,
      "GiB of GPU memory, Fake GPU has 0.00: compile with --max-memory or a smaller --batch-size\n"),
     ("GPU too full", "none", {"FAKE_CUDA_USED": str((1 << 31) - 9000)}, [], 3,

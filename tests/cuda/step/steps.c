@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+enum {
+  MOST_FUSED = 3
+}; /* --fuse-level: with the forms of cuDNN that programs have only if asked */
+
 /* One backend for all steps, kept to the end: it describes one cuDNN and one device. */
 static const Backend *backend_for(const char *device) {
   static Arena *arena;
@@ -17,7 +21,9 @@ static const Backend *backend_for(const char *device) {
   arena = arena_new();
   made_for = device;
   const Device *gpu = device_find(arena, device, &error);
-  made = gpu ? backend_cuda(arena, gpu, &(CudaOptions){.arch = &cpu_x86_64}, &error) : NULL;
+  made = gpu ? backend_cuda(arena, gpu,
+                            &(CudaOptions){.arch = &cpu_x86_64, .fuse_level = MOST_FUSED}, &error)
+             : NULL;
   CHECK(made, "%s", error);
   return made;
 }
@@ -35,6 +41,7 @@ void step_compile(Step *s, const char *path, DType dtype, const char *device,
   Diag diag = {.out = stderr};
   compile_options_default(&s->compile);
   s->compile.dtype = dtype;
+  s->compile.fuse_level = MOST_FUSED;
   s->backend = backend_for(device);
   s->codegen = (CodegenOptions){.compile = &s->compile, .resource = resource};
   Module *module = module_parse(s->arena, path, read_file(s->arena, path), &diag);

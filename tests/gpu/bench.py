@@ -118,11 +118,11 @@ def turns(place, names, rates, memory, end):
 
 
 def variants(place, end, found):
-    """Times ResNet-50 in fp16 as compiled, with unfused batch normalisation, with little memory,
+    """Times ResNet-50 in fp16 as compiled, with the fused forms of --fuse-level=3, with little memory,
     and with the plans that --tune found fastest; in turns."""
     rates, memory, db = {}, {}, place.out / "tuning_fp16.json"
     try:
-        turns(place, ("fp16", "level1", "small"), rates, memory, end)
+        turns(place, ("fp16", "level3", "small"), rates, memory, end)
         began = time.monotonic()
         done = machine.run([place.program("resnet50_fp16"), "--device=cuda", f"--tune={db}"], end)
         found["seconds to tune"] = round(time.monotonic() - began)
@@ -164,13 +164,13 @@ def start(place, end, found):
 
 def kernels(place, end, found):
     """Lists the slowest kernels, measured by CUDA events (--profile runs kernel by kernel)."""
-    rows = found["rows"] = [["precision", "ms a step", "kernel", "layer"]]
-    for dtype in ("fp16", "bf16"):
-        done = machine.run([place.program(f"resnet50_{dtype}"), *SYNTHETIC, "--max-train-steps=10", "--synthetic-examples=2560", "--profile", "--model-dir="], end)
+    rows = found["rows"] = [["program", "ms a step", "kernel", "layer"]]
+    for name in ("resnet50_fp16", "resnet50_bf16", "resnet50_tf32", "cifar_fp32", "cifar_fp16"):
+        done = machine.run([place.program(name), *SYNTHETIC, "--max-train-steps=10", "--synthetic-examples=512", "--train-epochs=100", "--skip-eval", "--profile", "--model-dir="], end)
         text = done.stdout + done.stderr
-        place.detail(f"profile {dtype}", text)
+        place.detail(f"profile {name}", text)
         train = text[text.index("@train:"):].split("\n\n")[0].splitlines()
-        rows.append([dtype, "", train[0], ""])
-        for line in train[1:16]:
-            _, ms, name, layer = re.fullmatch(r"(.*%) +([0-9.]+) ms +(\S+) *(.*)", line).groups()
-            rows.append([dtype, ms, name, layer])
+        rows.append([name, "", train[0], ""])
+        for line in train[1:13]:
+            _, ms, kernel, layer = re.fullmatch(r"(.*%) +([0-9.]+) ms +(\S+) *(.*)", line).groups()
+            rows.append([name, ms, kernel, layer])

@@ -1,5 +1,5 @@
 """What must hold on a GPU: numbers, accuracy, resuming, repeatability, no invalid access."""
-import json, os, pathlib, shutil, subprocess, sys, time
+import concurrent.futures, json, os, pathlib, re, shutil, subprocess, sys, time
 
 import machine, tensors
 
@@ -18,27 +18,90 @@ def dump(place, name, device, end):
     return numbers
 
 
-# bounds of the median and of the worst tensor; the worst are gradients behind many ReLU masks
-BOUND = {"fp32": (1e-4, 5e-2), "bf16": (5e-2, 5e-1), "fp16": (1e-2, 2e-1)}
+# Bounds of the median and of the worst tensor. The worst are gradients behind many ReLU masks, one of which may fall either way.
+# On the fakes, whose sums are exact, the small nets reach 0.13 at the worst in fp16 and 0.07 in bf16; of 16-bit gradients of a
+# ResNet-50 with 4 images one rounding leaves little (1.6 at the worst in bf16, 0.9 in fp16), so only their median says anything.
+BOUND = {"fp32": (1e-4, 5e-2), "bf16": (5e-2, 2e-1), "fp16": (1e-2, 2e-1), "level3": (1e-2, 2e-1)}
+ANY = float("inf")
+VALUES = {**{f"{net}_{dtype}": BOUND[dtype] for net in ("small", "groups") for dtype in BOUND},
+          **{f"unfused_{dtype}": BOUND[dtype] for dtype in ("fp32", "fp16")},
+          "wide_fp32": (1e-4, 2e-1), "wide_fp16": (5e-3, ANY), "wide_bf16": (2e-2, ANY), "wide_level3": (5e-3, ANY)}
 
 
 def values(place, end, found):
-    """Runs the same step on the CPU part and on the CUDA part, and compares the tensors that both
-    store."""
-    rows = found["rows"] = [["program", "tensors", "median", "worst", "in", "bounds", ""]]
+    """Runs the same step on the CPU part and twice on the CUDA part, and compares the tensors that both store. The details list
+    the tensors that are furthest apart, and those that two runs of the CUDA part did not make alike."""
+    rows = found["rows"] = [["program", "tensors", "median", "worst", "in", "bounds", "other bytes the second time", ""]]
     wrong = []
-    for name in ("small_fp32", "small_fp16", "small_bf16", "unfused_fp32", "unfused_fp16", "groups_fp32", "groups_fp16", "groups_bf16", "wide_fp32", "wide_fp16", "wide_bf16"):
-        bound = BOUND[name.split("_")[1]]
+    for name, bound in VALUES.items():
         try:
-            median, worst, where, count = tensors.compare(dump(place, name, "cpu", end), dump(place, name, "cuda", end))
-            good = median <= bound[0] and worst <= bound[1]
-            rows.append([name, count, f"{median:.2e}", f"{worst:.2e}", where, f"{bound[0]:g} {bound[1]:g}", "" if good else "too far"])
+            first = dump(place, name, "cuda", end)
+            off = tensors.distances(dump(place, name, "cpu", end), first)
+            again = tensors.others(first, dump(place, name, "cuda", end))
+            median, worst, where = tensors.summary(off)
+            good = median <= bound[0] and worst <= bound[1] and (not again or name.endswith("level3"))
+            rows.append([name, len(off), f"{median:.2e}", f"{worst:.2e}", where, f"{bound[0]:g} {bound[1]:g}", len(again), "" if good else "wrong"])
+            furthest = sorted(off, key=off.get, reverse=True)[:60]
+            place.detail(f"values {name}", "\n".join([*(f"{off[n]:.3e} {n}" for n in furthest), "not made alike twice:", *again[:60]]))
         except Exception as error:  # the other cases go on
             good = False
-            rows.append([name, "", "", "", "", "", str(error)])
+            rows.append([name, "", "", "", "", "", "", str(error)])
         wrong += [] if good else [name]
     if wrong:
         raise AssertionError(", ".join(wrong))
+
+
+APART = 1e-2  # of a plan's result from that of plain loops: roundings to bf16 are 4e-3
+
+
+def executable(place, name):
+    return place.program(name)
+
+
+def plans(place, end, found):
+    """Every convolution of our programs by itself, with each plan of cuDNN that a program may take (plans.c): equal bytes every
+    time, and the numbers of plain loops. In `plans.jsonl` a line for each plan. Fused forms are asked for by name (--fuse-level=3) until
+    their rows here say that they may be more: plan_forms.def has a column for that."""
+    keys = set()
+    for name in machine.PROGRAMS:
+        keys |= set(re.findall(rb"[a-z_]+ (?:f16|bf16|f32) n\d+ h\d[a-z0-9 ,]*", executable(place, name).read_bytes()))
+    # a form that no program has, as it is never taken
+    keys |= {key.replace(b"dgrad ", b"dgrad_bn_short ") for key in keys if key.startswith(b"dgrad f16") and b" u1,1 " in key and b" g" not in key}
+    keys = sorted(key.decode() for key in keys)
+    keys = [key for dtype in ("f16", "bf16", "f32") for key in keys if key.split()[1] == dtype]
+    parts = max(1, (os.cpu_count() or 2) - 2)
+    running = [machine.start([place.program("gpu_plans"), 6, part, parts], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for part in range(parts)]
+    lines, errors = [], []
+
+    def collect(process):
+        try:
+            out, err = process.communicate("\n".join(keys) + "\n", timeout=max(end - time.monotonic(), 1))
+        except subprocess.TimeoutExpired:
+            machine.stop(process)
+            out, err = process.communicate()
+            err += "not done in time"
+        lines.extend(out.splitlines())
+        errors.extend(err.splitlines()[-1:])
+
+    with concurrent.futures.ThreadPoolExecutor(parts) as pool:
+        list(pool.map(collect, running))
+    results = [json.loads(line) for line in lines if line.endswith("}")]
+    (place.out / "plans.jsonl").write_text("\n".join(lines) + "\n")
+    rows = found["rows"] = [["form, type", "keys", "plans", "failed", "other bytes, first plans", "all plans", "worst apart, first plans", "all plans"]]
+    wrong = []
+    for form in sorted({" ".join(result["key"].split()[:2]) for result in results}):
+        of = [result for result in results if " ".join(result["key"].split()[:2]) == form]
+        ran = [result for result in of if "results" in result]
+        others = [result for result in ran if not all(r["equal"] for r in result["results"])]
+        apart = lambda which: max((r.get("apart", 0) for result in which for r in result["results"]), default=0)
+        first = [result for result in ran if result["plan"] == 0]
+        bad = sum(result["plan"] == 0 for result in others)
+        rows.append([form, len(first), len(of), len(of) - len(ran), bad, len(others), f"{apart(first):.1e}", f"{apart(ran):.1e}"])
+        if form.split()[0] in ("fprop", "dgrad", "wgrad") and (bad or apart(first) > APART):
+            wrong.append(form)
+    found["keys asked for"] = len(keys)
+    if errors or wrong:
+        raise AssertionError(f"other bytes or wrong: {', '.join(wrong)}; {' '.join(errors)[-400:]}")
 
 
 def recipes(place, end, found):
@@ -123,45 +186,43 @@ def last_checkpoint(place, name, end, *flags):
 
 def repeat(place, end, found):
     """Equal runs end with equal bytes, also with --profile, which launches kernel by kernel instead
-    of a CUDA graph. The second program has fused plans of cuDNN, for which the library does not
-    promise that they are deterministic."""
+    of a CUDA graph. Only that of --fuse-level=3 need not."""
     rows, wrong = [["program", "steps", "twice", "kernel by kernel"]], []
     found["rows"] = rows
-    for name, steps, examples in (("small_bf16", 60, 3200), ("resnet50_fp16", 6, 512)):
-        flags = [f"--max-train-steps={steps}", f"--synthetic-examples={examples}", "--train-epochs=100", "-q"]
+    for name, steps, examples in (("small_bf16", 60, 3200), ("small_fp16", 60, 3200), ("resnet50_fp16", 6, 512), ("resnet50_level3", 6, 512)):
+        flags = [f"--max-train-steps={steps}", f"--synthetic-examples={examples}", "--train-epochs=100", "--skip-eval", "-q"]
         once, again, launched = (last_checkpoint(place, name, end, *flags, *more) for more in ([], [], ["--profile"]))
         words = ["equal bytes" if other == once else "DIFFERENT" for other in (again, launched)]
         rows.append([name, steps, *words])
-        wrong += [name] if words != ["equal bytes"] * 2 else []
+        wrong += [name] if words != ["equal bytes"] * 2 and not name.endswith("level3") else []
     if wrong:
         raise AssertionError(f"other bytes: {', '.join(wrong)}")
 
 
 def first_gradients(place, name, end):
-    """Gradients, taken from the momentum after the first step that was not skipped, as a dict from a
-    name to a function that returns its numbers."""
-    for steps in (1, 2, 3):
-        path = place.work / f"{name}.gradients"
-        path.write_bytes(last_checkpoint(place, name, end, f"--max-train-steps={steps}", "--synthetic-examples=512", "-q"))
-        numbers = {key: value for key, value in tensors.read(path).items() if key.endswith(".momentum")}
-        if any(value().any() for value in numbers.values()):
-            return numbers
-    raise AssertionError(f"{name}: every step was skipped")
+    """Gradients, taken from the momentum after the first step, as a dict from a name to a function that returns its numbers."""
+    path = place.work / f"{name}.gradients"
+    path.write_bytes(last_checkpoint(place, name, end, "--max-train-steps=1", "--synthetic-examples=512", "--skip-eval", "-q"))
+    numbers = {key: value for key, value in tensors.read(path).items() if key.endswith(".momentum")}
+    if not any(value().any() for value in numbers.values()):
+        raise AssertionError(f"{name}: the step was skipped")
+    return numbers
 
 
 def gradients(place, end, found):
-    """Compares the gradients of a full batch of ResNet-50, which the CPU cannot compute in the
-    time; batch 256 has other plans than batch 4, which `values` compares. The reference is
-    unfused TF32, as exact as fp16. Fused fp16 may be twice as far from it as unfused fp16, and
-    each tensor no further than half its norm."""
+    """Compares the gradients of a full batch of ResNet-50, which the CPU cannot compute in the time; batch 256 has other plans than
+    batch 4, which `values` compares. The reference is unfused TF32, as exact as fp16. The fused forms of --fuse-level=3 may be twice
+    as far from it as those of the default, and no tensor further than the default's worst by half."""
     rows = found["rows"] = [["program", "tensors", "median distance to TF32", "worst", "in"]]
     exact, apart = first_gradients(place, "resnet50_tf32", end), {}
-    for name in ("resnet50_level1", "resnet50_fp16"):
-        median, worst, where, count = tensors.compare(exact, first_gradients(place, name, end))
+    for name in ("exact_fp16", "exact_level3"):
+        off = tensors.distances(exact, first_gradients(place, name, end))
+        median, worst, where = tensors.summary(off)
         apart[name] = median, worst
-        rows.append([name, count, f"{median:.2e}", f"{worst:.2e}", where])
-    (plain, _), (fused, worst) = apart["resnet50_level1"], apart["resnet50_fp16"]
-    if not fused <= 2 * plain or not worst <= .5:
+        rows.append([name, len(off), f"{median:.2e}", f"{worst:.2e}", where])
+        place.detail(f"gradients {name}", "\n".join(f"{off[n]:.3e} {n}" for n in sorted(off, key=off.get, reverse=True)))
+    (median, worst), (fused, fused_worst) = apart["exact_fp16"], apart["exact_level3"]
+    if fused > 2 * median or fused_worst > 1.5 * worst:
         raise AssertionError("too far")
 
 

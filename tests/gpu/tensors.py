@@ -24,9 +24,8 @@ def read(path):
     return {name: lambda entry=entry: READ[entry["dtype"]](at(entry)).astype("f8") for name, entry in header.items() if entry["dtype"] in READ}
 
 
-def compare(a, b):
-    """Compares all tensors that both have: returns (median, worst, name of the worst, number of
-    tensors) of |a - b| / |a| in the Euclidean norm. It is the norm of whole tensors because a
+def distances(a, b):
+    """Of all tensors that both have: name: |a - b| / |a| in the Euclidean norm. It is the norm of whole tensors because a
     single number behind a ReLU whose mask flips may differ by all of itself. Numbers that are
     not finite must be so in both."""
     off = {}
@@ -39,7 +38,17 @@ def compare(a, b):
         size = numpy.linalg.norm(x[finite])
         apart = numpy.linalg.norm(x[finite] - y[finite])
         off[name] = float(apart / size) if size else float(apart > 0)
+    return off
+
+
+def summary(off):
+    """The median of such distances, the worst, and its name."""
     if not off:
-        return float("inf"), float("inf"), "no name in common", 0
+        return float("inf"), float("inf"), "no name in common"
     worst = max(off, key=off.get)
-    return sorted(off.values())[len(off) // 2], off[worst], worst, len(off)
+    return sorted(off.values())[len(off) // 2], off[worst], worst
+
+
+def others(a, b):
+    """The names of tensors that two files of one program have with other bytes, in the order of the files."""
+    return [name for name in a if name in b and not numpy.array_equal(a[name](), b[name](), equal_nan=True)]

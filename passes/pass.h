@@ -48,9 +48,10 @@ typedef struct CompileOptions {
   AmpCompat amp_compat;
   bool bf16_2_15;     /* with AMP_TF_A: bfloat16 by the lists of TensorFlow 2.15 */
   int64_t max_memory; /* bytes of each graph's arena; 0: as many as needed, or as the target has */
-  int fuse_level; /* 1: only loops are fused; 2: main ops too, with what the target allows; 3: with
-                       * what it allows although its bytes may differ from run to run */
-  bool tf32;      /* f32 convolutions and products may multiply as TF32 */
+  /* 1: only loops are fused; 2: main ops too, with what the target allows; 3: also with what it
+   * allows although the bytes may differ from run to run */
+  int fuse_level;
+  bool tf32;            /* f32 convolutions and products may multiply as TF32 */
   bool distributed;     /* make @train_dp too, the step on one of several shards */
   bool must_distribute; /* @train_dp is not left out where it does not fit in memory */
   bool sync_batch_norm; /* @train_dp normalises by the statistics of all shards */

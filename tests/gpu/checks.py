@@ -55,6 +55,7 @@ APART = 1e-2  # of a plan's result from that of plain loops: roundings to bf16 a
 
 
 def executable(place, name):
+    """The file that holds a program's plans; tests/gpu/walk has another."""
     return place.program(name)
 
 

@@ -1,15 +1,17 @@
-/* Runs cuDNN's plans by themselves, with the true library on a GPU: for each key of a convolution (conv_op.h) and each plan that
- * suits it, are its results the same bytes every time, and how far are they from those of plain loops?
+/* Runs cuDNN's plans by themselves, with the true library on a GPU: for each key of a convolution
+ * (conv_op.h) and each plan that suits it, are its results the same bytes every time, and how far
+ * are they from those of plain loops?
  *
- *   plans RUNS PART PARTS <keys     a key a line; of these every one whose number is PART modulo PARTS
+ *   plans RUNS PART PARTS <keys     a key a line; of these those whose number is PART modulo PARTS
  *
- * Loops are slow: where a result has more than MOST_EXACT elements, plans are compared
- * with themselves alone, at most SEEN_BYTES of each result. One line of JSON for each plan:
+ * Loops are slow: where an operand has more than MOST_EXACT elements, plans are compared with
+ * themselves alone, at most SEEN_BYTES of each result. One line of JSON for each plan:
  *
  *   {"key":"relu_wgrad f16 ...","plan":0,"engine":{...},"workspace":0,
  *    "results":[{"name":"dw","equal":true,"apart":0.0002},...]}
  *
- * apart: |plan - loops| / |loops| in the Euclidean norm. Exit status 3 where CUDA or cuDNN fails. */
+ * apart: |plan - loops| / |loops| in the Euclidean norm. Exit status 3 where CUDA or cuDNN
+ * fails. */
 #include "codegen/cudnn/conv_graph.h"
 #include "tests/cuda/fake/graph.h"
 
@@ -87,12 +89,10 @@ static bool is_one_of(const char *name, const char *const *set) {
   return false;
 }
 
-/* y is what a forward convolution makes, x what the gradient of a normalisation reads, and so on. */
-static bool is_result(const ConvOp *op, const char *name) {
-  static const char *const always[] = {"dx", "dw", "sum", "squares", "dscale", "dbias",
-                                       "a",  "b",  "c",   "y",       "out",    NULL};
-  (void)op;
-  return is_one_of(name, always);
+static bool is_result(const char *name) {
+  static const char *const results[] = {"dx", "dw", "sum", "squares", "dscale", "dbias",
+                                        "a",  "b",  "c",   "y",       "out",    NULL};
+  return is_one_of(name, results);
 }
 
 /* Numbers like those of a training. */
@@ -140,7 +140,7 @@ static int operands_open(Operand *operand, const ConvOp *op, const FakeGraph *gr
     demand(o->tensor != NULL, o->name, "the plan's text has no such tensor");
     o->n = o->tensor->n * o->tensor->h * o->tensor->w * o->tensor->c;
     o->bytes = (size_t)o->n * amprt_dtype_size(o->tensor->type);
-    o->is_result = is_result(op, o->name);
+    o->is_result = is_result(o->name);
     *is_exact = *is_exact && o->n <= MOST_EXACT;
   }
   for (int i = 0; i < n; i++) {

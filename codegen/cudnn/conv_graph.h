@@ -38,6 +38,14 @@ int cuda_conv_plans(const CudnnApi *api, const ConvOp *op, CudnnObject device, C
 bool cuda_conv_plan_within(const CudnnApi *api, const ConvOp *op, CudnnObject device,
                            int64_t workspace, ConvPlan *out, char *error, size_t size);
 void cuda_conv_plan_free(const CudnnApi *api, ConvPlan *plan);
+/* A plan from its text, to be run with this handle. NULL with the reason in `why`. The caller
+ * destroys it. */
+CudnnObject cuda_conv_plan_load(const CudnnApi *api, cudnnHandle_t handle, const char *json,
+                                size_t bytes, char *why, size_t size);
+/* The operands for a run of a plan: n unique ids, their addresses on the device, and the address of
+ * the workspace. NULL with the reason in `why`. The caller destroys it. */
+CudnnObject cuda_conv_pack(const CudnnApi *api, int n, const int64_t *uid, void *const *at,
+                           void *workspace, char *why, size_t size);
 /* A plan's or a device's text as JSON: returns its bytes without the final NUL, and copies them to
  * `to` if they are no more than `size`; -1 if there is no text. */
 int64_t cuda_conv_plan_json(const CudnnApi *api, CudnnObject plan, char *to, int64_t size);

@@ -211,6 +211,37 @@ void cuda_conv_plan_free(const CudnnApi *api, ConvPlan *plan) {
   plan->object = NULL;
 }
 
+/* ---- running ---- */
+
+CudnnObject cuda_conv_plan_load(const CudnnApi *api, cudnnHandle_t handle, const char *json,
+                                size_t bytes, char *why, size_t size) {
+  Draft draft = {.api = api};
+  CudnnObject plan = cuda_draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  cuda_draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  cuda_draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                 (int64_t)bytes, json);
+  cuda_draft_finish(&draft, plan, "plan");
+  if (report(&draft, why, size))
+    cuda_draft_keep(&draft, plan);
+  cuda_draft_end(&draft);
+  return draft.failed ? NULL : plan;
+}
+
+CudnnObject cuda_conv_pack(const CudnnApi *api, int n, const int64_t *uid, void *const *at,
+                           void *workspace, char *why, size_t size) {
+  Draft draft = {.api = api};
+  CudnnObject pack = cuda_draft_new(&draft, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, uid);
+  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at);
+  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+                 &workspace);
+  cuda_draft_finish(&draft, pack, "operands");
+  if (report(&draft, why, size))
+    cuda_draft_keep(&draft, pack);
+  cuda_draft_end(&draft);
+  return draft.failed ? NULL : pack;
+}
+
 /* ---- text ---- */
 
 static int64_t read_text(const CudnnApi *api, CudnnObject object, cudnnBackendAttributeName_t name,

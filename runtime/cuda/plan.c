@@ -34,21 +34,6 @@ static Loaded *find_loaded(const CudaPlan *plan) {
   return NULL;
 }
 
-/* A plan from its text, ready to run with the handle. NULL with the reason in `why`. */
-static CudnnObject load(const char *json, size_t bytes, char *why, size_t size) {
-  Draft draft = {.api = api};
-  CudnnObject plan = cuda_draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  cuda_draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-  cuda_draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-                 (int64_t)bytes, json);
-  cuda_draft_finish(&draft, plan, "plan");
-  if (!draft.failed)
-    cuda_draft_keep(&draft, plan);
-  snprintf(why, size, "%s", draft.error);
-  cuda_draft_end(&draft);
-  return draft.failed ? NULL : plan;
-}
-
 int64_t cuda_rt_plan_workspace(CudnnObject plan) {
   int64_t bytes = INT64_MAX, n = 0;
   api->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
@@ -83,7 +68,8 @@ CudnnObject cuda_rt_plan_load(const CudaPlan *plan, const char *engine, char *wh
     text = replaced(own, strlen(own), "engine", engine, why, size);
     free(own);
   }
-  CudnnObject object = text ? load(text, strlen(text), why, size) : NULL;
+  CudnnObject object =
+      text ? cuda_conv_plan_load(api, handle, text, strlen(text), why, size) : NULL;
   free(text);
   return object;
 }
@@ -105,7 +91,7 @@ static CudnnObject make_anew(const CudaPlan *plan, char *why, size_t size) {
   if (!text || cuda_conv_plan_json(api, made.object, text, bytes) != bytes)
     snprintf(why, size, "its text cannot be had");
   else
-    object = load(text, (size_t)bytes, why, size);
+    object = cuda_conv_plan_load(api, handle, text, (size_t)bytes, why, size);
   free(text);
   cuda_conv_plan_free(api, &made);
   return object;
@@ -233,27 +219,18 @@ void cuda_rt_plans_close(void) {
 }
 
 CudnnObject cuda_rt_plan_pack(const CudaLaunch *launch, void *workspace) {
-  Draft draft = {.api = api};
   const CudaPlan *plan = launch->plan;
   void *at[CUDA_MAX_OPERANDS];
+  char why[300] = "";
   if (!workspace)
     workspace = find_loaded(plan)->spares ? spare : cuda_rt_at(CUDA_ARENA, launch->workspace);
   for (int i = 0; i < plan->n_operands; i++)
     at[i] = cuda_rt_at(launch->operand[i].block, launch->operand[i].at);
-  CudnnObject pack = cuda_draft_new(&draft, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
-                 plan->n_operands, plan->uid);
-  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-                 plan->n_operands, at);
-  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
-                 &workspace);
-  cuda_draft_finish(&draft, pack, "operands");
-  if (!draft.failed)
-    cuda_draft_keep(&draft, pack);
-  else
-    cuda_rt_fail("cuDNN: %s: %s", plan->key, draft.error);
-  cuda_draft_end(&draft);
-  return draft.failed ? NULL : pack;
+  CudnnObject pack =
+      cuda_conv_pack(api, plan->n_operands, plan->uid, at, workspace, why, sizeof why);
+  if (!pack)
+    cuda_rt_fail("cuDNN: %s: %s", plan->key, why);
+  return pack;
 }
 
 const char *cuda_rt_plan_execute(CudnnObject plan, CudnnObject pack) {

@@ -166,7 +166,8 @@ def kernels(place, end, found):
     """Lists the slowest kernels, measured by CUDA events (--profile runs kernel by kernel)."""
     rows = found["rows"] = [["program", "ms a step", "kernel", "layer"]]
     for name in ("resnet50_fp16", "resnet50_bf16", "resnet50_tf32", "cifar_fp32", "cifar_fp16"):
-        done = machine.run([place.program(name), *SYNTHETIC, "--max-train-steps=10", "--synthetic-examples=512", "--train-epochs=100", "--skip-eval", "--profile", "--model-dir="], end)
+        done = machine.run([place.program(name), *SYNTHETIC, "--max-train-steps=10", "--synthetic-examples=512", "--train-epochs=100", "--skip-eval",
+                            "--profile", "--model-dir="], end)
         text = done.stdout + done.stderr
         place.detail(f"profile {name}", text)
         train = text[text.index("@train:"):].split("\n\n")[0].splitlines()

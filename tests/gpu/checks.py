@@ -59,19 +59,22 @@ def executable(place, name):
     return place.program(name)
 
 
-def plans(place, end, found):
-    """Every convolution of our programs by itself, with each plan of cuDNN that a program may take (plans.c): equal bytes every
-    time, and the numbers of plain loops. In `plans.jsonl` a line for each plan. Fused forms are asked for by name (--fuse-level=3) until
-    their rows here say that they may be more: plan_forms.def has a column for that."""
+def plan_keys(place):
+    """The keys of all convolutions of the programs, those in fp16 first. With them those of dgrad_bn_short, which no program has, as
+    plan_forms.def has it at level 0."""
     keys = set()
     for name in machine.PROGRAMS:
         keys |= set(re.findall(rb"[a-z_]+ (?:f16|bf16|f32) n\d+ h\d[a-z0-9 ,]*", executable(place, name).read_bytes()))
-    # a form that no program has, as it is never taken
     keys |= {key.replace(b"dgrad ", b"dgrad_bn_short ") for key in keys if key.startswith(b"dgrad f16") and b" u1,1 " in key and b" g" not in key}
     keys = sorted(key.decode() for key in keys)
-    keys = [key for dtype in ("f16", "bf16", "f32") for key in keys if key.split()[1] == dtype]
+    return [key for dtype in ("f16", "bf16", "f32") for key in keys if key.split()[1] == dtype]
+
+
+def run_plans(place, keys, end):
+    """Runs plans.c on the keys in several processes. Returns its lines, and the last line of what each process said of errors."""
     parts = max(1, (os.cpu_count() or 2) - 2)
-    running = [machine.start([place.program("gpu_plans"), 6, part, parts], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for part in range(parts)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    running = [machine.start([place.program("gpu_plans"), 6, part, parts], **pipes) for part in range(parts)]
     lines, errors = [], []
 
     def collect(process):
@@ -86,19 +89,28 @@ def plans(place, end, found):
 
     with concurrent.futures.ThreadPoolExecutor(parts) as pool:
         list(pool.map(collect, running))
-    results = [json.loads(line) for line in lines if line.endswith("}")]
+    return lines, errors
+
+
+def plans(place, end, found):
+    """Runs every convolution of the programs by itself, with each plan of cuDNN that a program may take (plans.c): the bytes must be
+    the same in every run, and the numbers those of plain loops. `plans.jsonl` gets a line for each plan. Only the plain forms must
+    pass; what is found of the fused ones decides their level in plan_forms.def."""
+    keys = plan_keys(place)
+    lines, errors = run_plans(place, keys, end)
     (place.out / "plans.jsonl").write_text("\n".join(lines) + "\n")
+    forms = {}
+    for result in (json.loads(line) for line in lines if line.endswith("}")):  # a line of a process that was stopped may be cut
+        forms.setdefault(" ".join(result["key"].split()[:2]), []).append(result)
     rows = found["rows"] = [["form, type", "keys", "plans", "failed", "other bytes, first plans", "all plans", "worst apart, first plans", "all plans"]]
     wrong = []
-    for form in sorted({" ".join(result["key"].split()[:2]) for result in results}):
-        of = [result for result in results if " ".join(result["key"].split()[:2]) == form]
-        ran = [result for result in of if "results" in result]
-        others = [result for result in ran if not all(r["equal"] for r in result["results"])]
-        apart = lambda which: max((r.get("apart", 0) for result in which for r in result["results"]), default=0)
+    for form, results in sorted(forms.items()):
+        ran = [result for result in results if "results" in result]
         first = [result for result in ran if result["plan"] == 0]
-        bad = sum(result["plan"] == 0 for result in others)
-        rows.append([form, len(first), len(of), len(of) - len(ran), bad, len(others), f"{apart(first):.1e}", f"{apart(ran):.1e}"])
-        if form.split()[0] in ("fprop", "dgrad", "wgrad") and (bad or apart(first) > APART):
+        others = lambda which: sum(not all(r["equal"] for r in result["results"]) for result in which)
+        apart = lambda which: max((r.get("apart", 0) for result in which for r in result["results"]), default=0)
+        rows.append([form, len(first), len(results), len(results) - len(ran), others(first), others(ran), f"{apart(first):.1e}", f"{apart(ran):.1e}"])
+        if form.split()[0] in ("fprop", "dgrad", "wgrad") and (others(first) or apart(first) > APART):
             wrong.append(form)
     found["keys asked for"] = len(keys)
     if errors or wrong:
@@ -187,7 +199,7 @@ def last_checkpoint(place, name, end, *flags):
 
 def repeat(place, end, found):
     """Equal runs end with equal bytes, also with --profile, which launches kernel by kernel instead
-    of a CUDA graph. Only that of --fuse-level=3 need not."""
+    of a CUDA graph. Programs with --fuse-level=3 need not; the table says whether they do."""
     rows, wrong = [["program", "steps", "twice", "kernel by kernel"]], []
     found["rows"] = rows
     for name, steps, examples in (("small_bf16", 60, 3200), ("small_fp16", 60, 3200), ("resnet50_fp16", 6, 512), ("resnet50_level3", 6, 512)):

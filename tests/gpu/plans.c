@@ -1,6 +1,6 @@
-/* Runs cuDNN's plans by themselves, with the true library on a GPU: for each key of a convolution
- * (conv_op.h) and each plan that suits it, are its results the same bytes every time, and how far
- * are they from those of plain loops?
+/* Runs cuDNN's plans by themselves, with the true library on a GPU. It takes keys of convolutions
+ * (conv_op.h) and tells of every plan that suits a key whether its results are the same bytes in
+ * each run, and how far they are from what plain loops compute.
  *
  *   plans RUNS PART PARTS <keys     a key a line; of these those whose number is PART modulo PARTS
  *
@@ -12,12 +12,9 @@
  *
  * apart: |plan - loops| / |loops| in the Euclidean norm. Exit status 3 where CUDA or cuDNN
  * fails. */
-#include "codegen/cudnn/conv_graph.h"
+#include "runtime/cuda/inner.h"
 #include "tests/cuda/fake/graph.h"
 
-#include <cuda_runtime_api.h>
-
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +32,7 @@ typedef struct Operand {
   void *first, *seen;        /* a result of the first run and of the last, at most SEEN_BYTES */
 } Operand;
 
-static CudnnApi api;
+static const CudnnApi *api;
 static cudnnHandle_t handle;
 static CudnnObject device;
 static cudaStream_t stream;
@@ -169,31 +166,19 @@ static void operands_close(Operand *operand, int n) {
 
 static void compute_exact(Operand *operand, int n, const FakeGraph *graph) {
   void *at[FAKE_MOST_TENSORS] = {NULL};
-  for (int t = 0; t < graph->n_tensors; t++)
-    for (int i = 0; i < n; i++)
-      if (operand[i].tensor->uid == graph->tensor[t].uid)
-        at[t] = operand[i].is_result ? operand[i].exact : operand[i].given;
+  for (int t = 0; t < graph->n_tensors; t++) {
+    int64_t uid = graph->tensor[t].uid; /* those of operands are 1 to n */
+    if (uid <= n)
+      at[t] = operand[uid - 1].is_result ? operand[uid - 1].exact : operand[uid - 1].given;
+  }
   fake_graph_run(graph, at);
 }
 
-/* The plan of a text, for this handle: as a program loads it. */
-static CudnnObject load(const char *json, size_t bytes) {
-  Draft draft = {.api = &api};
-  CudnnObject plan = cuda_draft_new(&draft, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  cuda_draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-  cuda_draft_set(&draft, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-                 (int64_t)bytes, json);
-  cuda_draft_finish(&draft, plan, "plan");
-  demand(!draft.failed, "a plan's text", draft.error);
-  cuda_draft_keep(&draft, plan);
-  cuda_draft_end(&draft);
-  return plan;
-}
-
-/* Runs it with results and workspace full of `poison` bytes; NULL, or why it failed. */
+/* Fills results and workspace with the byte `poison`, and runs the plan once. Returns NULL, or why
+ * that failed. */
 static const char *execute(CudnnObject plan, Operand *operand, int n, void *workspace,
                            size_t workspace_bytes, int poison) {
-  Draft draft = {.api = &api};
+  char error[300];
   int64_t uid[CONV_MAX_OPERANDS];
   void *at[CONV_MAX_OPERANDS];
   for (int i = 0; i < n; i++) {
@@ -202,17 +187,12 @@ static const char *execute(CudnnObject plan, Operand *operand, int n, void *work
       cuda(cudaMemsetAsync(operand[i].gpu, poison, operand[i].bytes, stream), "cudaMemsetAsync");
   }
   cuda(cudaMemsetAsync(workspace, poison, workspace_bytes, stream), "cudaMemsetAsync");
-  CudnnObject pack = cuda_draft_new(&draft, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, uid);
-  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at);
-  cuda_draft_set(&draft, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
-                 &workspace);
-  cuda_draft_finish(&draft, pack, "operands");
-  demand(!draft.failed, "operands", draft.error);
-  cudnnStatus_t status = api.cudnnBackendExecute(handle, plan, pack);
+  CudnnObject pack = cuda_conv_pack(api, n, uid, at, workspace, error, sizeof error);
+  demand(pack != NULL, "operands", error);
+  cudnnStatus_t status = api->cudnnBackendExecute(handle, plan, pack);
   finish("a plan");
-  cuda_draft_end(&draft);
-  return status == CUDNN_STATUS_SUCCESS ? NULL : api.cudnnGetErrorString(status);
+  api->cudnnBackendDestroyDescriptor(pack);
+  return status == CUDNN_STATUS_SUCCESS ? NULL : api->cudnnGetErrorString(status);
 }
 
 static double apart(const Operand *o) {
@@ -241,11 +221,9 @@ static void report(const char *key, int number, const char *json, size_t bytes,
   const char *why = NULL;
   memset(equal, true, sizeof equal);
   cuda(cudaMalloc(&workspace, (size_t)workspace_bytes + 256), "cudaMalloc");
+  static const int poison[] = {0, 0x3c, 0xff}; /* zeros, numbers around 1 in f16, NaNs */
   for (int run = 0; run < runs && !why; run++) {
-    why = execute(plan, operand, n, workspace, (size_t)workspace_bytes,
-                  run % 3 == 0   ? 0
-                  : run % 3 == 1 ? 0x3c
-                                 : 0xff);
+    why = execute(plan, operand, n, workspace, (size_t)workspace_bytes, poison[run % 3]);
     for (int i = 0; i < n && !why; i++) {
       Operand *o = &operand[i];
       if (!o->is_result)
@@ -279,13 +257,13 @@ static void plans_of(const char *key, const ConvOp *op, int runs) {
   static char json[JSON_BYTES], error[300];
   ConvPlan plan[MOST_PLANS];
   Operand operand[CONV_MAX_OPERANDS];
-  int n_operands = 0, n = cuda_conv_plans(&api, op, device, plan, MOST_PLANS, error, sizeof error);
+  int n_operands = 0, n = cuda_conv_plans(api, op, device, plan, MOST_PLANS, error, sizeof error);
   bool is_exact = false;
   FakeGraph graph;
   if (!n)
     printf("{\"key\":\"%s\",\"plan\":0,\"failed\":\"%s\"}\n", key, error);
   for (int i = 0; i < n; i++) {
-    int64_t bytes = cuda_conv_plan_json(&api, plan[i].object, json, JSON_BYTES - 1);
+    int64_t bytes = cuda_conv_plan_json(api, plan[i].object, json, JSON_BYTES - 1);
     demand(bytes > 0 && bytes < JSON_BYTES, key, "no text of its plan");
     json[bytes] = '\0';
     if (i == 0) {
@@ -294,11 +272,12 @@ static void plans_of(const char *key, const ConvOp *op, int runs) {
       if (is_exact)
         compute_exact(operand, n_operands, &graph);
     }
-    CudnnObject loaded = load(json, (size_t)bytes);
+    CudnnObject loaded = cuda_conv_plan_load(api, handle, json, (size_t)bytes, error, sizeof error);
+    demand(loaded != NULL, key, error);
     report(key, i, json, (size_t)bytes, plan[i].workspace, loaded, operand, n_operands, runs,
            is_exact);
-    api.cudnnBackendDestroyDescriptor(loaded);
-    cuda_conv_plan_free(&api, &plan[i]);
+    api->cudnnBackendDestroyDescriptor(loaded);
+    cuda_conv_plan_free(api, &plan[i]);
   }
   operands_close(operand, n_operands);
 }
@@ -307,17 +286,14 @@ int main(int argc, char **argv) {
   char line[CONV_KEY_BYTES + 2], error[300];
   demand(argc == 4, "usage", "plans RUNS PART PARTS <keys");
   int runs = atoi(argv[1]), part = atoi(argv[2]), parts = atoi(argv[3]);
-  void *library = dlopen("libcudnn_graph.so.9", RTLD_NOW | RTLD_LOCAL);
-  demand(library != NULL, "libcudnn_graph.so.9", library ? "" : dlerror());
-  demand(dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_GLOBAL) != NULL, "libcublasLt.so.13",
-         "cannot be opened");
-  const char *missing = cuda_cudnn_bind(&api, library);
-  demand(!missing, "libcudnn_graph.so.9 lacks", missing);
+  api = cuda_rt_cudnn(error, sizeof error);
+  demand(api && cuda_rt_cublaslt(error, sizeof error), "libraries", error);
   cuda(cudaSetDevice(0), "cudaSetDevice");
   cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  demand(api.cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS, "cudnnCreate", "it failed");
-  demand(api.cudnnSetStream(handle, stream) == CUDNN_STATUS_SUCCESS, "cudnnSetStream", "it failed");
-  device = cuda_conv_device(&api, NULL, 0, error, sizeof error);
+  demand(api->cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS, "cudnnCreate", "it failed");
+  demand(api->cudnnSetStream(handle, stream) == CUDNN_STATUS_SUCCESS, "cudnnSetStream",
+         "it failed");
+  device = cuda_conv_device(api, NULL, 0, error, sizeof error);
   demand(device != NULL, "the GPU's description", error);
   for (int i = 0; fgets(line, sizeof line, stdin); i++) {
     ConvOp op;

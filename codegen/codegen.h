@@ -112,7 +112,7 @@ typedef struct CudaOptions {
   bool ptx;
   const struct Tuning *tuning; /* codegen/cuda/toolkit/tuning.h: --tuning-db; NULL: none */
   bool require_tuned;          /* a plan that it has no choice of is an error */
-  int fuse_level;              /* of --fuse-level: plan_forms.def says what each takes */
+  int fuse_level;              /* a FuseLevel: plan_forms.def says which forms each may use */
 } CudaOptions;
 struct Device;                      /* codegen/cuda/toolkit/device.h */
 extern const bool codegen_has_cuda; /* false: backend_cuda always gives NULL */

@@ -32,7 +32,7 @@ void compile_options_default(CompileOptions *options) {
       .scale_min = 1,
       .scale_max = INFINITY,
       .scale_interval = 2000,
-      .fuse_level = 2,
+      .fuse_level = FUSE_MAINS,
       .bucket_bytes = 8 << 20,
   };
 }

@@ -35,6 +35,13 @@ typedef enum AmpCompat {
   AMP_TF_B, /* TensorFlow from 2.20 on: f16 ops follow low ones, as bf16's always */
 } AmpCompat;
 
+/* The values of --fuse-level. */
+typedef enum FuseLevel {
+  FUSE_LOOPS = 1,    /* only loops are fused */
+  FUSE_MAINS,        /* main ops too, with what the target allows */
+  FUSE_UNREPEATABLE, /* also with kernels that are not known to give the same bytes in every run */
+} FuseLevel;
+
 /* What the command line decides about the program, beyond the recipe. */
 typedef struct CompileOptions {
   DType dtype; /* DT_F32, DT_F16, DT_BF16 */
@@ -48,9 +55,7 @@ typedef struct CompileOptions {
   AmpCompat amp_compat;
   bool bf16_2_15;     /* with AMP_TF_A: bfloat16 by the lists of TensorFlow 2.15 */
   int64_t max_memory; /* bytes of each graph's arena; 0: as many as needed, or as the target has */
-  /* 1: only loops are fused; 2: main ops too, with what the target allows; 3: also with what it
-   * allows although the bytes may differ from run to run */
-  int fuse_level;
+  FuseLevel fuse_level;
   bool tf32;            /* f32 convolutions and products may multiply as TF32 */
   bool distributed;     /* make @train_dp too, the step on one of several shards */
   bool must_distribute; /* @train_dp is not left out where it does not fit in memory */

@@ -147,22 +147,6 @@ static int report_missed(const CudaTarget *cuda, Diag *diag) {
   return missed;
 }
 
-/* Warns of plans whose engines are not known to give the same bytes in every run. */
-static void report_fused(const CudaTarget *cuda, Diag *diag) {
-  int n = 0;
-  for (int i = 0; i < cuda->n_planned; i++) {
-    ConvOp op;
-    const PlanForm *row =
-        cuda_conv_key_parse(cuda->planned[i].plan.key, &op) ? plan_form(&op, cuda->device) : NULL;
-    n += row && row->level > 2;
-  }
-  if (n)
-    diag_warning(diag, (SrcLoc){0}, WARN_REPEATABLE,
-                 "%s: %d plans are of fused forms that are not known to give the same bytes in "
-                 "every run; without --fuse-level=3 there are none",
-                 cuda->target.name, n);
-}
-
 static int report(const Backend *backend, Diag *diag) {
   const CudaTarget *cuda = cuda_target_of(backend->target);
   if (cuda->failure) {
@@ -172,7 +156,11 @@ static int report(const Backend *backend, Diag *diag) {
   for (int i = 0; i < cuda->n_refusals; i++)
     diag_error(diag, cuda->refusal[i].loc, DIAG_TARGET, "%s cannot run `%s`: %s",
                backend->target->name, cuda->refusal[i].op, cuda->refusal[i].why);
-  report_fused(cuda, diag);
+  if (cuda->n_unrepeatable)
+    diag_warning(diag, (SrcLoc){0}, WARN_REPEATABLE,
+                 "%s: %d plans are of fused forms that are not known to give the same bytes in "
+                 "every run; without --fuse-level=3 there are none",
+                 backend->target->name, cuda->n_unrepeatable);
   bool wanted = cuda->tuning->n > 0 || cuda->require_tuned;
   return cuda->n_refusals + (wanted ? report_missed(cuda, diag) : 0) ? EXIT_INPUT : 0;
 }
@@ -255,7 +243,7 @@ const Backend *backend_cuda(Arena *arena, const Device *device, const CudaOption
   CudaTarget *cuda = arena_new_of(arena, CudaTarget);
   *cuda = (CudaTarget){.arena = arena,
                        .device = device,
-                       .forms = {device, options->fuse_level},
+                       .fuse_level = options->fuse_level,
                        .cache = options->cache,
                        .toolkit = toolkit_find(arena, options->cuda_path, text),
                        .with_ptx = options->ptx,

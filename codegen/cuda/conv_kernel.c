@@ -3,7 +3,7 @@
 #include "passes/memory/depend.h"
 
 typedef struct Search {
-  const ConvForms *forms;
+  ConvForms forms;
   Node *main;
   Node *const *among;
   int n;
@@ -36,10 +36,10 @@ static Node *maker_of(const Search *s, const Value *value, OpKind op) {
 
 /* ---- what was found ---- */
 
-static bool may_use(const ConvForms *forms, ConvOp op, ConvForm form) {
+static bool may_use(ConvForms forms, ConvOp op, ConvForm form) {
   op.form = (uint8_t)form;
-  const PlanForm *row = plan_form(&op, forms->device);
-  return row && row->level && row->level <= forms->level;
+  const PlanForm *row = plan_form(&op, forms.device);
+  return row && row->level && row->level <= forms.level;
 }
 
 static bool has_plan(const Search *s, ConvForm form) {
@@ -218,7 +218,7 @@ static void find_dgrad(Search *s) {
       add_node(s, node[i]);
 }
 
-ConvKernel conv_kernel_around(const ConvForms *forms, Node *main, Node *const *among, int n) {
+ConvKernel conv_kernel_around(ConvForms forms, Node *main, Node *const *among, int n) {
   static const struct {
     OpKind op;
     void (*find)(Search *);
@@ -238,7 +238,7 @@ ConvKernel conv_kernel_around(const ConvForms *forms, Node *main, Node *const *a
   return found;
 }
 
-bool conv_kernel_exists(const ConvForms *forms, const Node *main, NormForm form) {
+bool conv_kernel_exists(ConvForms forms, const Node *main, NormForm form) {
   static const struct {
     OpKind op;
     ConvForm form;
@@ -252,7 +252,7 @@ bool conv_kernel_exists(const ConvForms *forms, const Node *main, NormForm form)
   return may_use(forms, plan_op(main), wanted[form].form);
 }
 
-ConvKernel conv_kernel_of(const ConvForms *forms, const Kernel *kernel) {
+ConvKernel conv_kernel_of(ConvForms forms, const Kernel *kernel) {
   ConvKernel found = conv_kernel_around(forms, kernel_main(kernel), kernel->node, kernel->n_nodes);
   CHECK(found.n_nodes == kernel->n_nodes, "kernel %d is no plan", kernel->id);
   return found;

@@ -24,19 +24,20 @@ typedef struct ConvKernel {
   ConvOperand operand[CONV_MAX_OPERANDS];
 } ConvKernel;
 
-/* Which forms may be used: those that plan_forms.def has for the device up to a --fuse-level. */
+/* Which fused forms may be used: the rows of plan_forms.def for this device whose level is at most
+ * this one. */
 typedef struct ConvForms {
   const Device *device;
-  int level;
+  int level; /* a FuseLevel */
 } ConvForms;
 
 /* The largest form around `main` whose nodes are all `among` the n given ones and that may be used;
- * the plain convolution if there is none. It looks at numbers of readers, so the graph must have no
- * dead nodes. */
-ConvKernel conv_kernel_around(const ConvForms *forms, Node *main, Node *const *among, int n);
+ * the plain convolution if there is none. It counts the readers of values, so the graph must have
+ * no dead nodes. */
+ConvKernel conv_kernel_around(ConvForms forms, Node *main, Node *const *among, int n);
 /* For Target.has_form. */
-bool conv_kernel_exists(const ConvForms *forms, const Node *main, NormForm form);
+bool conv_kernel_exists(ConvForms forms, const Node *main, NormForm form);
 /* The form of a kernel of the graph, all of whose nodes belong to it. */
-ConvKernel conv_kernel_of(const ConvForms *forms, const Kernel *kernel);
+ConvKernel conv_kernel_of(ConvForms forms, const Kernel *kernel);
 
 #endif

@@ -42,7 +42,7 @@ int64_t cuda_library_workspace(const Target *target, const Kernel *kernel) {
     return MATMUL_WORKSPACE;
   }
   int64_t at[CONV_MAX_OPERANDS];
-  ConvKernel conv = conv_kernel_of(&cuda->forms, kernel);
+  ConvKernel conv = conv_kernel_of(cuda_forms(cuda), kernel);
   return place_scratch(&conv, cuda_planned(cuda, main, &conv.op)->plan.workspace, at);
 }
 
@@ -141,7 +141,7 @@ static const char *matmul_table(Emitter *emit, const Node *node, bool bias) {
 
 static Launch launch_conv(Emitter *emit, const Kernel *kernel, int64_t workspace) {
   CudaTarget *cuda = cuda_target_of(emit->target);
-  ConvKernel conv = conv_kernel_of(&cuda->forms, kernel);
+  ConvKernel conv = conv_kernel_of(cuda_forms(cuda), kernel);
   const Planned *planned = cuda_planned(cuda, kernel_main(kernel), &conv.op);
   int64_t scratch[CONV_MAX_OPERANDS] = {0};
   Launch launch = {.kind = CUDA_PLAN,

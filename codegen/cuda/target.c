@@ -50,6 +50,8 @@ const Planned *cuda_planned(CudaTarget *cuda, const Node *node, const ConvOp *op
   int newest = plan_newest(op, cuda->device);
   if (newest && (!cuda->newest || newest < cuda->newest))
     cuda->newest = newest;
+  const PlanForm *row = plan_form(op, cuda->device);
+  cuda->n_unrepeatable += row && row->level == FUSE_UNREPEATABLE;
   arena_push(cuda->arena, cuda->planned, cuda->n_planned, cuda->cap_planned, planned);
   return &cuda->planned[planned.index];
 }
@@ -86,13 +88,13 @@ static int kernel_around(const Target *target, Node *main, Node *const *among, i
     return product_around(main, among, n, out);
   if (op_info[main->op].gen == GEN_POOL)
     return pool_around(main, among, n, out);
-  ConvKernel found = conv_kernel_around(&cuda_target_of(target)->forms, main, among, n);
+  ConvKernel found = conv_kernel_around(cuda_forms(cuda_target_of(target)), main, among, n);
   memcpy(out, found.node, sizeof found.node);
   return found.n_nodes;
 }
 
 static bool has_form(const Target *target, const Node *main, NormForm form) {
-  return conv_kernel_exists(&cuda_target_of(target)->forms, main, form);
+  return conv_kernel_exists(cuda_forms(cuda_target_of(target)), main, form);
 }
 
 static int64_t workspace(const Target *target, const Kernel *kernel) {

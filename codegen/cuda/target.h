@@ -31,7 +31,7 @@ typedef struct CudaTarget {
   Target target; /* .context is this */
   Arena *arena;
   const Device *device;
-  ConvForms forms;
+  int fuse_level; /* of CudaOptions */
   Toolkit *toolkit;
   const char *cache; /* folder, or NULL */
   bool with_ptx;     /* the image also serves newer GPUs */
@@ -40,7 +40,8 @@ typedef struct CudaTarget {
   const char *failure; /* why a library could not be opened, the first reason; NULL: all could */
   Planned *planned;    /* one for each key */
   int n_planned, cap_planned;
-  int newest; /* CudaPart.newest for these plans */
+  int newest;         /* CudaPart.newest for these plans */
+  int n_unrepeatable; /* plans of forms that need FUSE_UNREPEATABLE */
   Refusal *refusal;
   int n_refusals, cap_refusals;
   Wanted *wanted;
@@ -55,6 +56,9 @@ const Planned *cuda_planned(CudaTarget *cuda, const Node *node, const ConvOp *op
 void cuda_refuse(CudaTarget *cuda, const Node *node, const char *op, const char *why);
 static inline CudaTarget *cuda_target_of(const Target *target) {
   return (CudaTarget *)target->context;
+}
+static inline ConvForms cuda_forms(const CudaTarget *cuda) {
+  return (ConvForms){cuda->device, cuda->fuse_level};
 }
 
 #endif

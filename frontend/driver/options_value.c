@@ -96,12 +96,12 @@ bool options_cache(Arena *arena, Options *options) {
 }
 
 static bool read_levels(Options *options) {
-  int excess = EXCESS_EXACT, level = 1;
+  int excess = EXCESS_EXACT, level = FUSE_MAINS - FUSE_LOOPS;
   if (!read_choice(options, OPT_excess_precision, &excess) ||
       !read_choice(options, OPT_fuse_level, &level))
     return false;
   options->compile.excess = (ExcessPrecision)excess;
-  options->compile.fuse_level = level + 1;
+  options->compile.fuse_level = (FuseLevel)(FUSE_LOOPS + level);
   return true;
 }
 

@@ -103,10 +103,10 @@ bool pass_fuse(PassContext *context, Graph *graph) {
   Fusion *fusion = fusion_new(context->scratch, graph, context->target);
   join_updates(fusion);
   if (!context->options->unfused) {
-    if (context->options->fuse_level >= 2)
+    if (context->options->fuse_level >= FUSE_MAINS)
       stage_join_mains(fusion);
     join_loops(fusion);
-    if (context->options->fuse_level >= 2)
+    if (context->options->fuse_level >= FUSE_MAINS)
       stage_join_loops(fusion);
   }
   stage_number(fusion);

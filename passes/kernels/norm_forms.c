@@ -157,7 +157,7 @@ static bool round_block_end(Forms *f, const Node *relu) {
 
 bool pass_norm_forms(PassContext *context, Graph *graph) {
   Forms f = {graph, context->target};
-  if (!f.target->has_form || context->options->fuse_level < 2 || context->options->unfused)
+  if (!f.target->has_form || context->options->fuse_level < FUSE_MAINS || context->options->unfused)
     return false;
   bool changed = graph_rewrite(graph, split_stats, &f);
   graph_sweep(graph);

@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-enum {
-  MOST_FUSED = 3
-}; /* --fuse-level: with the forms of cuDNN that programs have only if asked */
-
 /* One backend for all steps, kept to the end: it describes one cuDNN and one device. */
 static const Backend *backend_for(const char *device) {
   static Arena *arena;
@@ -22,7 +18,8 @@ static const Backend *backend_for(const char *device) {
   made_for = device;
   const Device *gpu = device_find(arena, device, &error);
   made = gpu ? backend_cuda(arena, gpu,
-                            &(CudaOptions){.arch = &cpu_x86_64, .fuse_level = MOST_FUSED}, &error)
+                            &(CudaOptions){.arch = &cpu_x86_64, .fuse_level = FUSE_UNREPEATABLE},
+                            &error)
              : NULL;
   CHECK(made, "%s", error);
   return made;
@@ -41,7 +38,7 @@ void step_compile(Step *s, const char *path, DType dtype, const char *device,
   Diag diag = {.out = stderr};
   compile_options_default(&s->compile);
   s->compile.dtype = dtype;
-  s->compile.fuse_level = MOST_FUSED;
+  s->compile.fuse_level = FUSE_UNREPEATABLE; /* so that the fused forms of cuDNN are tested */
   s->backend = backend_for(device);
   s->codegen = (CodegenOptions){.compile = &s->compile, .resource = resource};
   Module *module = module_parse(s->arena, path, read_file(s->arena, path), &diag);

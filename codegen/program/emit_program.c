@@ -82,6 +82,16 @@ static TensorType port_type(const Module *module, OpKind op, const char *name) {
   return (TensorType){0};
 }
 
+/* The size of the pictures along an axis of N,H,W,C. Those of a model of fewer axes are rows of
+ * pixels, N,W,C, or a pixel each, N,C; without an input of pictures all sizes are 0. */
+static int64_t image_size(TensorType image, int axis) {
+  const int missing = 4 - image.rank;
+  return image.rank == 0  ? 0
+         : axis == 0      ? image.dim[0]
+         : axis > missing ? image.dim[axis - missing]
+                          : 1;
+}
+
 /* The layer that makes the logits. */
 static const char *head_of(const Module *module) {
   const Graph *graph = module->graph[0];
@@ -146,9 +156,10 @@ void emit_program(const ProgramCode *program, FILE *out) {
                   {"CONSTANT", constant}, {"MODEL", cstring_text(arena, module->recipe->name)},
                   {"TARGET", cstring_text(arena, program->backend->target->name)},
                   {"DTYPE", cstring_text(arena, dtype_info[program->options->compile->dtype].flag)},
-                  {"FINGERPRINT", fingerprint}, {"BATCH", .number = image.dim[0]},
-                  {"HEIGHT", .number = image.dim[1]}, {"WIDTH", .number = image.dim[2]},
-                  {"CHANNELS", .number = image.dim[3]},
+                  {"FINGERPRINT", fingerprint}, {"BATCH", .number = image_size(image, 0)},
+                  {"HEIGHT", .number = image_size(image, 1)},
+                  {"WIDTH", .number = image_size(image, 2)},
+                  {"CHANNELS", .number = image_size(image, 3)},
                   {"CLASSES", .number = logits.rank ? logits.dim[logits.rank - 1] : 0},
                   {"NGRAPHS", .number = module->n_graphs}, {"STATE", .number = module->state_bytes},
                   {"MOMENTUM", cdouble_text(arena, bn_momentum(module))}, {"MEMORY", memory},

@@ -157,7 +157,9 @@ static AmprtStatus check_input(const AmprtProgram *program, const AmprtGraph *gr
               (!strcmp(port->name, amprt_name_first_part) && n == 1 && port->dtype == AMPRT_BOOL);
   return good && i < N_FILLERS
              ? AMPRT_OK
-             : amprt_fail(error, AMPRT_ENV, "this program is damaged: input `%s`; compile it again",
+             : amprt_fail(error, AMPRT_ENV,
+                          "this program cannot run: its input `%s` is of a shape or type that no "
+                          "data has",
                           port->name);
 }
 

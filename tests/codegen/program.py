@@ -240,6 +240,35 @@ def values(folder):
     assert first == min(updates), (first, updates)
 
 
+PICTURES = """recipe {name="pictures", batch_size=2}
+
+graph @train stage model {
+  %%image = %s
+  %%x = reshape %%image {shape=[2,6]} : f32[2,6]
+  %%label = input {name="label"} : i32[2]
+  %%w = variable {kind="param", init="zeros"} : f32[6]
+  %%y = bias_add %%x, %%w : f32[2,6]
+  %%e = softmax_xent %%y, %%label : f32[2]
+  %%l = reduce_mean %%e {axes=[0]} : f32[]
+  output %%l {name="loss"}
+}
+"""
+
+
+def pictures(folder):
+    """Pictures may have fewer axes than N,H,W,C, but must be an input."""
+    path, out, losses = folder / "model.amp", folder / "train", []
+    train = [out, "--use-synthetic-data", "--max-train-steps=2", "--log-every=1", "--skip-eval", "--model-dir="]
+    for shape in "2,1,1,6", "2,1,6", "2,6":
+        path.write_text(PICTURES % f'input {{name="image"}} : f32[{shape}]')
+        program(path, out, "--cpu=native")
+        losses.append(re.findall(r"loss (\S+)", run(*train).stdout))
+    assert len(losses[0]) == 2 and losses[0] == losses[1] == losses[2], losses
+    path.write_text(PICTURES % "const {value=0.5} : f32[2,1,1,6]")
+    program(path, out, "--cpu=native")
+    assert "this program cannot run: its input `label` is of a shape" in run(*train, status=3).stderr
+
+
 def low_memory(folder):
     """Under any limit of memory a program either trains or says how much memory is missing; no
     library crashes."""

@@ -25,7 +25,7 @@ TARGET = "--target=cpu:aarch64"
 QEMU = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
 TRAIN = ["--log-every=1", "--threads=1", "--skip-eval"]
 STEPS = 3
-# A model without products, for what is about the cache alone: kernels take most of the time to compile a program.
+# A model without products, for what is about the cache or flags alone: kernels take most of the time to compile a program.
 SMALL = """recipe {name="small", batch_size=2}
 
 graph @train stage model {
@@ -56,15 +56,19 @@ def begin(*program, folder, steps=STEPS, env=None):
 
 
 def train():
-    """In bf16 the checkpoint is that of Haswell, which multiplies no bf16."""
+    """In bf16 the checkpoint is that of a CPU that multiplies no bf16, as Haswell, if this one does."""
+    with open("/proc/cpuinfo") as cpuinfo:
+        alike = "haswell" if "avx512_bf16" in cpuinfo.read() else "native"
     emulated = {}
     for dtype in ("fp32", "bf16", "fp16"):
         emulated[dtype] = begin(*QEMU, build(dtype, TARGET, "--dtype=" + dtype), folder=dtype + "_there")
     good = True
     for dtype, process in emulated.items():
         begin(build(dtype + "_x86", "--target=cpu", "--cpu=native", "--dtype=" + dtype), folder=dtype + "_here").wait()
-        if dtype == "bf16":
-            begin(build("haswell", "--target=cpu", "--cpu=haswell", "--dtype=bf16"), folder="bf16_alike").wait()
+        same = dtype + "_here"
+        if dtype == "bf16" and alike == "haswell":
+            same = "bf16_alike"
+            begin(build(alike, "--target=cpu", "--cpu=" + alike, "--dtype=bf16"), folder=same).wait()
         status = process.wait()
         if not check("%s: trains" % dtype, status == 0, status):
             return False
@@ -73,8 +77,8 @@ def train():
         good &= check("%s: losses are those of x86-64 within %.2g" % (dtype, worst),
                       len(here) == len(there) == STEPS and worst <= (1e-5 if dtype == "fp32" else 1e-2), here, there)
         last = "/ckpt-%d.safetensors" % STEPS
-        same = content(dtype + "_there" + last) == content(dtype + ("_alike" if dtype == "bf16" else "_here") + last)
-        good &= check("%s: the checkpoint is that of x86-64 without instructions for bf16" % dtype, same)
+        good &= check("%s: the checkpoint is that of x86-64 without instructions for bf16" % dtype,
+                      content(dtype + "_there" + last) == content(same + last))
     for folder in ("fp32_there", "fp32_here"):
         begin("./fp32_x86", "--resume", folder=folder, steps=STEPS + 5).wait()
     last = "/ckpt-%d.safetensors" % (STEPS + 5)
@@ -133,12 +137,14 @@ def compiled():
 
 
 def models():
-    """--cpu=NAME: with SVE's vectors of 256 bits, and without them, the same values; what a CPU lacks is said."""
+    """--cpu=NAME: with SVE's vectors of 256 bits, and without them, the same values; what a CPU lacks is said. The kernels of products, which
+    no program comes with for SVE, are left to tests/ops/own_aarch64.c."""
     def step(name, *cpu, status=0):
         return run(*QEMU, *cpu, "./" + name, "--use-synthetic-data", "--threads=1", "--dump-step=%s.step" % name, "--dump-values", "--quiet",
                    status=status)
+
     for name, *flags in ("v1", "--cpu=neoverse-v1"), ("v2", "--cpu=neoverse-v2"), ("all",):
-        build(name, TARGET, "--dtype=bf16", *flags, batch=1)
+        run(AMPCC, "small.amp", "-o", name, TARGET, "--dtype=bf16", *flags)
         step(name)
     wanted = content("all.step")
     good = check("neoverse-v1, neoverse-v2: the same values", content("v1.step") == wanted == content("v2.step"))

@@ -122,7 +122,7 @@ def compile_fakes():
     tests, convert = SOURCE + "/tests/cuda/", SOURCE + "/runtime/base/convert.c"
     headers = [arg for path in ("include", "nvidia/cu13/include", "nvidia/cudnn/include", "include/cccl", "nvidia/cu13/include/cccl")
                if os.path.isdir(os.path.join(TOOLKIT, path)) for arg in ("-isystem", os.path.join(TOOLKIT, path))]
-    flags = [CC, "-std=c11", "-O2", "-w", "-fPIC", "-ffp-contract=off", "-D_POSIX_C_SOURCE=200809L", "-D_DEFAULT_SOURCE", "-I", SOURCE,
+    flags = [CC, "-std=c11", "-O1", "-w", "-fPIC", "-ffp-contract=off", "-D_POSIX_C_SOURCE=200809L", "-D_DEFAULT_SOURCE", "-I", SOURCE,
              "-I", SOURCE + "/runtime", *headers]
 
     def objects(kind, names, *more):
@@ -143,7 +143,7 @@ def compile_fakes():
 
 def kernels(stem, shim):
     """The text of a part's kernels as C, as tests/cuda/shim/kernels.c compiles it."""
-    run(CC, "-x", "c", "-std=gnu11", "-w", "-O2", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-include",
+    run(CC, "-x", "c", "-std=gnu11", "-w", "-O1", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-include",
         SOURCE + "/tests/cuda/shim/shim.h", "-c", stem + ".cu", "-o", stem + ".o")
     run(CC, "-shared", stem + ".o", *shim, "-lm", "-o", stem + ".so")
     return os.path.abspath(stem + ".so")

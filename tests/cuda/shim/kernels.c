@@ -32,12 +32,12 @@ static const char links[] = "";
 /* CUDA allows a load of 16 bytes from an array of 2-byte elements; C's aliasing rules do not. */
 static pid_t compile(const char *stem, bool is_checked) {
   char command[4000];
-  int n = snprintf(command, sizeof command,
-                   "cc -x c -std=gnu11 -w -g1 %s %s -fPIC -fno-strict-aliasing -ffp-contract=off "
-                   "-include '%s/shim.h' -c '%s.cu' -o '%s.o' && cc -shared %s '%s.o' "
-                   "-Wl,--whole-archive '%s' -Wl,--no-whole-archive -lm -o '%s.so'",
-                   is_checked ? "-O1" : "-O2", is_checked ? checks : "", SHIM_FOLDER, stem, stem,
-                   links, stem, SHIM_LIBRARY, stem);
+  int n =
+      snprintf(command, sizeof command,
+               "cc -x c -std=gnu11 -w -g1 -O1 %s -fPIC -fno-strict-aliasing -ffp-contract=off "
+               "-include '%s/shim.h' -c '%s.cu' -o '%s.o' && cc -shared %s '%s.o' "
+               "-Wl,--whole-archive '%s' -Wl,--no-whole-archive -lm -o '%s.so'",
+               is_checked ? checks : "", SHIM_FOLDER, stem, stem, links, stem, SHIM_LIBRARY, stem);
   return n < (int)sizeof command ? shell_begin(command) : -1;
 }
 

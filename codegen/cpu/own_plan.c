@@ -135,8 +135,9 @@ static int64_t few_bytes(const AmpConvGrad *a) {
 /* Of NEAR channels and fewer, the elements of neighbouring pixels do not evict one another from the
  * first-level cache, so they are read where they lie. Units of windows of one element and stride 1,
  * of which a register tile reads a part of a cache line in each pixel, may come from the
- * second-level cache: NEAR_UNITS of them. */
-enum { NEAR = 64, NEAR_UNITS = 512 };
+ * second-level cache: NEAR_UNITS of them. With twice as many, 1024 -> 512 @14 takes 1.12 times as
+ * long, 2048 -> 512 @7 1.13 and 512 -> 256 @28 1.07 (Zen 3, 2 threads, cpu_layers). */
+enum { NEAR = 64, NEAR_UNITS = 256 };
 
 /* Vectors of channels of x lie in the result as in the sums. But with few channels on one side,
  * vectors of the others make fewer loads; and the larger side as units needs no copy. */

@@ -162,6 +162,7 @@ def one_at_a_time():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        os.environ["TMPDIR"] = folder  # for what is left of those that are killed
         models("mlp")
         write("list.txt", LIST)
         unchanged()

@@ -112,6 +112,7 @@ def folders(plain):
 
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
+    os.environ["TMPDIR"] = folder  # for what is left of those that are killed
     pathlib.Path("small.amp").write_text(small_model(2))
     plain, compiled, kept = make(cache="")
     skip_if_sanitized(plain)

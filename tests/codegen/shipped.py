@@ -157,6 +157,7 @@ if not any(SHIPPED.glob("x86-64.*")):
     sys.exit(77)
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
+    os.environ["TMPDIR"] = folder  # for what is left of those that are killed
     os.environ.pop("CC", None)
     pathlib.Path("small.amp").write_text(model_with_product("relu"))
     for name in ("resources", "bare"):

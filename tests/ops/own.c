@@ -8,14 +8,9 @@
 
 #include <string.h>
 
-static const struct {
-  DType dtype;
-  Winograd winograd;
-} form[] = {{DT_F32, WINOGRAD_OFF},         {DT_F32, WINOGRAD_ALWAYS},
-            {DT_F32, WINOGRAD_BY_CHANNELS}, {DT_F16, WINOGRAD_BY_CHANNELS},
-            {DT_BF16, WINOGRAD_ALWAYS},     {DT_BF16, WINOGRAD_OFF}};
 #ifdef __SANITIZE_ADDRESS__ /* slow */
 static const bool is_sanitized = true;
+enum { SHARE = 2 };
 static const int threads[] = {3};
 /* Kernels compiled without AMPCC_PAIRS_PAY have all tiles for f32 as well, and sanitized ones have
  * AMX in C (program.c). So the object of BF16 is also that of AMX, and f16 runs on it in the place
@@ -23,9 +18,25 @@ static const int threads[] = {3};
 #define PAIRS ""
 #else
 static const bool is_sanitized = false;
+enum { SHARE = 1 };
 static const int threads[] = {1, 2, 3, 5};
 #define PAIRS "-DAMPCC_PAIRS_PAY"
 #endif
+/* Of 16-bit floats, f16 runs the first of each SHARE rows and bf16 the last. */
+static bool takes_f16(const Case *row) {
+  return row_multiplies_one_in(row, SHARE, 0);
+}
+static bool takes_bf16(const Case *row) {
+  return row_multiplies_one_in(row, SHARE, SHARE - 1);
+}
+static const struct {
+  DType dtype;
+  Winograd winograd;
+  bool (*takes)(const Case *row);
+} form[] = {
+    {DT_F32, WINOGRAD_OFF, row_multiplies},         {DT_F32, WINOGRAD_ALWAYS, row_multiplies},
+    {DT_F32, WINOGRAD_BY_CHANNELS, row_multiplies}, {DT_F16, WINOGRAD_BY_CHANNELS, takes_f16},
+    {DT_BF16, WINOGRAD_ALWAYS, takes_bf16},         {DT_BF16, WINOGRAD_OFF, takes_bf16}};
 enum { V3, V4, V1, BF16, AMX };
 /* V1 has neither vectors of eight floats nor a product and sum in one rounding. AMX runs its
  * instructions in C, on any CPU that multiplies bf16. */
@@ -42,20 +53,6 @@ enum {
   N_THREADS = sizeof threads / sizeof *threads,
   N_LEVELS = sizeof level / sizeof *level
 };
-
-/* Batch normalisations as well, as graph 0 of a RowSet must not be empty. */
-static bool takes(const Case *row) {
-  GenClass gen = op_info[row->op].gen;
-  return gen == GEN_CONV || gen == GEN_MATMUL || row->op == OP_BATCH_NORM;
-}
-
-/* With sanitizers, every second row: those left out of one are in the other. */
-static bool takes_even(const Case *row) {
-  return takes(row) && ((row - ops_case) % 2 == 0 || row->op == OP_BATCH_NORM);
-}
-static bool takes_odd(const Case *row) {
-  return takes(row) && ((row - ops_case) % 2 == 1 || row->op == OP_BATCH_NORM);
-}
 
 static bool level_is_here(int l) {
   __builtin_cpu_init();
@@ -92,8 +89,8 @@ static bool is_wanted(int l, int f) {
 
 /* A short run takes every level and every form, but not every level with every form. With
  * sanitizers f32 runs at the widest level only: they find the same errors at the others, and the
- * kernels of each level take long to compile. Winograd's method by channels is left to f16 then,
- * which runs the same kernels on f32 that were converted. */
+ * kernels of each level take long to compile. They see Winograd's method by channels in f16 alone,
+ * where its kernels compute in f32 as well. */
 static bool is_in_short(int l, int f) {
   if (form[f].dtype == DT_F32 && is_sanitized)
     return l == widest_level() && form[f].winograd != WINOGRAD_BY_CHANNELS;
@@ -151,21 +148,16 @@ int main(int argc, char **argv) {
   Program *program[N_FORMS][N_LEVELS] = {0};
   int failed = 0, n = 0;
   for (int f = 0; f < N_FORMS; f++) {
-    const DType dtype = form[f].dtype;
-    const bool halves = is_sanitized && dtype != DT_F32;
-    rows[f] = rows_plan(dtype, &target_cpu_own[form[f].winograd],
-                        !halves           ? takes
-                        : dtype == DT_F16 ? takes_even
-                                          : takes_odd);
+    rows[f] = rows_plan(form[f].dtype, &target_cpu_own[form[f].winograd], form[f].takes);
     CodegenOptions options = {.compile = &rows[f].options, .resource = argv[1]};
     program_spread(rows[f].planned);
     for (int l = 0; l < N_LEVELS; l++)
       if (is_wanted(l, f) && (!is_short || is_in_short(l, f)))
-        program[f][l] =
-            program_begin_with(rows[f].arena, rows[f].planned, &options, argv[2],
-                               arena_printf(rows[f].arena, "own_%s_%d_%s", dtype_info[dtype].name,
-                                            form[f].winograd, level[l].name),
-                               "own", form[f].winograd, level[l].march);
+        program[f][l] = program_begin_with(rows[f].arena, rows[f].planned, &options, argv[2],
+                                           arena_printf(rows[f].arena, "own_%s_%d_%s",
+                                                        dtype_info[form[f].dtype].name,
+                                                        form[f].winograd, level[l].name),
+                                           "own", form[f].winograd, level[l].march);
   }
   for (int f = 0; f < N_FORMS; f++) {
     Runs runs[ROW_GRAPHS] = {{.first = NULL}};

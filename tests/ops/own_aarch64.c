@@ -17,20 +17,11 @@
         "qemu-aarch64 -cpu max,sve256=on,sve-default-vector-length=32"                             \
   }
 
-static bool takes(const Case *row) {
-  GenClass gen = op_info[row->op].gen;
-  return gen == GEN_CONV || gen == GEN_MATMUL || row->op == OP_BATCH_NORM;
-}
-
-/* Batch normalisations all, as graph 0 of a RowSet must not be empty. */
-static bool takes_one_in(int n, const Case *row) {
-  return takes(row) && ((row - ops_case) % n == 0 || row->op == OP_BATCH_NORM);
-}
 static bool takes_half(const Case *row) {
-  return takes_one_in(2, row);
+  return row_multiplies_one_in(row, 2, 0);
 }
 static bool takes_eighth(const Case *row) {
-  return takes_one_in(8, row);
+  return row_multiplies_one_in(row, 8, 0);
 }
 
 static const struct {
@@ -40,8 +31,8 @@ static const struct {
   Machine machine;
   bool (*takes)(const Case *row);
 } form[] = {
-    {DT_F32, WINOGRAD_OFF, "f32_neon", NEON, takes},
-    {DT_F32, WINOGRAD_ALWAYS, "f32_winograd_neon", NEON, takes},
+    {DT_F32, WINOGRAD_OFF, "f32_neon", NEON, row_multiplies},
+    {DT_F32, WINOGRAD_ALWAYS, "f32_winograd_neon", NEON, row_multiplies},
     {DT_F32, WINOGRAD_BY_CHANNELS, "f32_winograd_sve", SVE, takes_eighth},
     {DT_F16, WINOGRAD_OFF, "f16_neon", NEON, takes_half},
     {DT_BF16, WINOGRAD_ALWAYS, "bf16_neon", NEON, takes_half},

@@ -184,6 +184,15 @@ int rows_same(const RowSet *set, const EvalEnv *first, EvalEnv *second,
   return failed;
 }
 
+bool row_multiplies(const Case *row) {
+  GenClass gen = op_info[row->op].gen;
+  return gen == GEN_CONV || gen == GEN_MATMUL || row->op == OP_BATCH_NORM;
+}
+
+bool row_multiplies_one_in(const Case *row, int n, int first) {
+  return row_multiplies(row) && ((row - ops_case) % n == first || row->op == OP_BATCH_NORM);
+}
+
 RowSet rows_plan(DType dtype, const Target *target, bool (*takes)(const Case *row)) {
   static const char passes[] = "assign-layout,lower-norm,fuse,schedule,plan-memory,check-plan";
   RowSet set = {.arena = arena_new(), .dtype = dtype, .takes = takes, .target = target};

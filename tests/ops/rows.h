@@ -23,6 +23,11 @@ typedef struct RowSet {
   const double **bound[ROW_GRAPHS];
 } RowSet;
 
+/* For `takes`: the rows with a convolution or a matrix product; of these row `first` of cases.def
+ * and every n-th one behind it. All batch normalisations are taken as well, as graph 0 of a RowSet
+ * must not be empty. */
+bool row_multiplies(const Case *row);
+bool row_multiplies_one_in(const Case *row, int n, int first);
 RowSet rows_plan(DType dtype, const Target *target, bool (*takes)(const Case *row));
 int rows_count(const RowSet *set);
 /* What belongs to a value "c12.3", or "output:c12.y": its row, and the operand it is, or -1. */

@@ -135,8 +135,10 @@ static int64_t few_bytes(const AmpConvGrad *a) {
 /* Of NEAR channels and fewer, the elements of neighbouring pixels do not evict one another from the
  * first-level cache, so they are read where they lie. Units of windows of one element and stride 1,
  * of which a register tile reads a part of a cache line in each pixel, may come from the
- * second-level cache: NEAR_UNITS of them. With twice as many, 1024 -> 512 @14 takes 1.12 times as
- * long, 2048 -> 512 @7 1.13 and 512 -> 256 @28 1.07 (Zen 3, 2 threads, cpu_layers). */
+ * second-level cache: NEAR_UNITS of them. If it were 512, the filter's gradient of ResNet-50's
+ * convolution of 1 x 1 from 1024 to 512 channels, with 14 x 14 pixels, would take 1.12 times as
+ * long, and that from 2048 to 512, with 7 x 7 pixels, 1.13 times (Zen 3, 2 threads, batch 8,
+ * tests/bench/cpu_layers). */
 enum { NEAR = 64, NEAR_UNITS = 256 };
 
 /* Vectors of channels of x lie in the result as in the sums. But with few channels on one side,

@@ -82,14 +82,14 @@ static TensorType port_type(const Module *module, OpKind op, const char *name) {
   return (TensorType){0};
 }
 
-/* The size of the pictures along an axis of N,H,W,C. Those of a model of fewer axes are rows of
- * pixels, N,W,C, or a pixel each, N,C; without an input of pictures all sizes are 0. */
+/* How large the input `image` is along an axis of N,H,W,C. Where it has fewer axes, the last one is
+ * still C and the first one N, and sizes of 1 take the places between: N,C is 1 x 1 pixel. All
+ * sizes are 0 where there is no such input. */
 static int64_t image_size(TensorType image, int axis) {
-  const int missing = 4 - image.rank;
-  return image.rank == 0  ? 0
-         : axis == 0      ? image.dim[0]
-         : axis > missing ? image.dim[axis - missing]
-                          : 1;
+  const int at = axis + image.rank - 4;
+  if (axis == 0 || image.rank == 0)
+    return image.dim[0];
+  return at > 0 ? image.dim[at] : 1;
 }
 
 /* The layer that makes the logits. */

@@ -162,7 +162,7 @@ def one_at_a_time():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        os.environ["TMPDIR"] = folder  # for what is left of those that are killed
+        os.environ["TMPDIR"] = folder  # an ampcc that is killed leaves its temporary folder
         models("mlp")
         write("list.txt", LIST)
         unchanged()

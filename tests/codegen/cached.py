@@ -113,7 +113,7 @@ def folders(plain):
 
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    os.environ["TMPDIR"] = folder  # for what is left of those that are killed
+    os.environ["TMPDIR"] = folder  # an ampcc that is killed leaves its temporary folder
     pathlib.Path("small.amp").write_text(small_model(2))
     plain, compiled, kept = make(cache="")
     skip_if_sanitized(plain)

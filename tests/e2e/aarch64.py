@@ -56,19 +56,19 @@ def begin(*program, folder, steps=STEPS, env=None):
 
 
 def train():
-    """In bf16 the checkpoint is that of a CPU that multiplies no bf16, as Haswell, if this one does."""
-    with open("/proc/cpuinfo") as cpuinfo:
-        alike = "haswell" if "avx512_bf16" in cpuinfo.read() else "native"
+    """Programs for AArch64 multiply no bf16. Where this CPU does, another program is compared with theirs in bf16, one for Haswell, which
+    does not."""
+    multiplies = b"avx512_bf16" in content("/proc/cpuinfo")
     emulated = {}
     for dtype in ("fp32", "bf16", "fp16"):
         emulated[dtype] = begin(*QEMU, build(dtype, TARGET, "--dtype=" + dtype), folder=dtype + "_there")
     good = True
     for dtype, process in emulated.items():
         begin(build(dtype + "_x86", "--target=cpu", "--cpu=native", "--dtype=" + dtype), folder=dtype + "_here").wait()
-        same = dtype + "_here"
-        if dtype == "bf16" and alike == "haswell":
-            same = "bf16_alike"
-            begin(build(alike, "--target=cpu", "--cpu=" + alike, "--dtype=bf16"), folder=same).wait()
+        alike = dtype + "_here"
+        if dtype == "bf16" and multiplies:
+            alike = "bf16_alike"
+            begin(build("haswell", "--target=cpu", "--cpu=haswell", "--dtype=bf16"), folder=alike).wait()
         status = process.wait()
         if not check("%s: trains" % dtype, status == 0, status):
             return False
@@ -78,7 +78,7 @@ def train():
                       len(here) == len(there) == STEPS and worst <= (1e-5 if dtype == "fp32" else 1e-2), here, there)
         last = "/ckpt-%d.safetensors" % STEPS
         good &= check("%s: the checkpoint is that of x86-64 without instructions for bf16" % dtype,
-                      content(dtype + "_there" + last) == content(same + last))
+                      content(dtype + "_there" + last) == content(alike + last))
     for folder in ("fp32_there", "fp32_here"):
         begin("./fp32_x86", "--resume", folder=folder, steps=STEPS + 5).wait()
     last = "/ckpt-%d.safetensors" % (STEPS + 5)
@@ -137,8 +137,8 @@ def compiled():
 
 
 def models():
-    """--cpu=NAME: with SVE's vectors of 256 bits, and without them, the same values; what a CPU lacks is said. The kernels of products, which
-    no program comes with for SVE, are left to tests/ops/own_aarch64.c."""
+    """--cpu=NAME: with SVE's vectors of 256 bits, and without them, the same values; what a CPU lacks is said. The model has
+    no products: tests/ops/own_aarch64.c runs their kernels with SVE."""
     def step(name, *cpu, status=0):
         return run(*QEMU, *cpu, "./" + name, "--use-synthetic-data", "--threads=1", "--dump-step=%s.step" % name, "--dump-values", "--quiet",
                    status=status)

@@ -112,5 +112,5 @@ def check():
 
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    os.environ["TMPDIR"] = folder  # for what is left of those that are killed
+    os.environ["TMPDIR"] = folder  # an ampcc that is killed leaves its temporary folder
     check()

@@ -88,7 +88,7 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict unit,
   T(4, 4)                                                                                          \
   T(3, 4) T(1, 4) T(8, 2) T(4, 2) T(3, 2) T(1, 2) T(16, 1) T(9, 1) T(8, 1) T(4, 1) T(3, 1) T(1, 1)
 #else
-#define AMP_GRAD_TILES(T) T(6, 2) T(4, 2) T(3, 2) T(1, 2) T(8, 1) T(3, 1) T(1, 1)
+#define AMP_GRAD_TILES(T) T(6, 2) T(5, 2) T(4, 2) T(3, 2) T(1, 2) T(8, 1) T(3, 1) T(1, 1)
 #endif
 
 typedef void AmpGradTileFn(const AmpGradTile *a, const float *unit, const float *vec, float *sum,

@@ -311,6 +311,8 @@ static bool compile(Build *b) {
   bool good = commands_run(command, n, "compiling the generated C", b->options->verbose);
   if (good && cache)
     objects_keep(b->arena, cache, object, n_objects, b->options->cache_bytes);
+  if (cache)
+    objects_unlock(cache, object, n_objects);
   for (int i = 0; i < n; i++)
     if (owner[i]->part->figures)
       owner[i]->part->figures->seconds += command[i].seconds;

@@ -60,5 +60,7 @@ bool commands_run(Command *command, int n, const char *what, bool verbose);
  * everything temporary is gone, sends again the one that came. */
 void spawn_begin(void);
 void spawn_end(void);
+/* False once such a signal has come. */
+bool spawn_goes_on(void);
 
 #endif

@@ -2,10 +2,12 @@
 #include "codegen/program/cache.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -149,12 +151,17 @@ static Header header_of(const CacheKey *key, const void *data, size_t size) {
   return header;
 }
 
-static bool entry_path(const char *folder, const CacheKey *key, char path[PATH_BYTES]) {
+static bool path_of(const char *folder, const char *before, const CacheKey *key,
+                    char path[PATH_BYTES]) {
   unsigned char hash[SHA256_BYTES];
   char name[SHA256_TEXT];
   sha256_get(&key->sha, hash);
   sha256_hex(hash, name);
-  return snprintf(path, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES;
+  return snprintf(path, PATH_BYTES, "%s/%s%s", folder, before, name) < PATH_BYTES;
+}
+
+static bool entry_path(const char *folder, const CacheKey *key, char path[PATH_BYTES]) {
+  return path_of(folder, "", key, path);
 }
 
 static bool read_all(int fd, void *to, size_t size) {
@@ -252,6 +259,11 @@ bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **dat
   return good;
 }
 
+bool cache_get_again(const char *folder, const CacheKey *key, Arena *arena, char **data,
+                     size_t *size) {
+  return look(folder, key, only_read, arena, data, size) == WHOLE;
+}
+
 char *cache_entry(Arena *arena, const CacheKey *key, const void *data, size_t size, size_t *bytes) {
   Header header = header_of(key, data, size);
   *bytes = sizeof header + size;
@@ -288,6 +300,44 @@ void cache_put(const char *folder, const CacheKey *key, const void *data, size_t
   good = close(fd) == 0 && good;
   if (!good || rename(temporary, path) != 0)
     unlink(temporary);
+}
+
+/* ---- locks ---- */
+
+int cache_order(const CacheKey *a, const CacheKey *b) {
+  unsigned char x[SHA256_BYTES], y[SHA256_BYTES];
+  sha256_get(&a->sha, x);
+  sha256_get(&b->sha, y);
+  return memcmp(x, y, sizeof x);
+}
+
+/* The lock is on a file that is there only while an entry is made. A process that waits while the
+ * file is removed gets a lock on what is no file any more, and does not keep others from theirs;
+ * but by then the entry is there. */
+int cache_lock(const char *folder, const CacheKey *key, bool goes_on(void)) {
+  enum { TURNS = 3000 };
+  const struct timespec turn = {.tv_nsec = 20000000};
+  char path[PATH_BYTES];
+  if (!folder || only_read || !make_folder(folder) || !path_of(folder, unfinished, key, path))
+    return -1;
+  int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  for (int i = 0; lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0; i++) {
+    if (errno != EWOULDBLOCK || i == TURNS || !goes_on()) {
+      close(lock);
+      return -1;
+    }
+    nanosleep(&turn, NULL);
+  }
+  return lock;
+}
+
+void cache_unlock(const char *folder, const CacheKey *key, int lock) {
+  char path[PATH_BYTES];
+  if (lock < 0)
+    return;
+  if (path_of(folder, unfinished, key, path))
+    unlink(path);
+  close(lock);
 }
 
 /* ---- what is deleted ---- */

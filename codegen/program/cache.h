@@ -39,6 +39,17 @@ const char *cache_shared(void);
 /* Looks in the folder, in the one behind it, and at key->shipped, which is never changed either. A
  * NULL folder holds nothing. The data lies in the arena, with a NUL behind it. */
 bool cache_get(const char *folder, const CacheKey *key, Arena *arena, char **data, size_t *size);
+/* Lets one of several ampcc that miss an entry at once make it. Waits while another process has the
+ * lock of the entry, but at most a minute, and no longer than goes_on(). Returns the lock, or -1
+ * where there is none to have. In either case the entry may be there now: cache_get_again looks in
+ * the folder, and counts nothing. Who needs several locks takes them in the order of cache_order,
+ * so that no two wait for each other. */
+int cache_lock(const char *folder, const CacheKey *key, bool goes_on(void));
+void cache_unlock(const char *folder, const CacheKey *key, int lock);
+int cache_order(const CacheKey *a, const CacheKey *b);
+bool cache_get_again(const char *folder, const CacheKey *key, Arena *arena, char **data,
+                     size_t *size);
+
 /* A failure is silent: the next compile does the work again. */
 void cache_put(const char *folder, const CacheKey *key, const void *data, size_t size);
 

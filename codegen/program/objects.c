@@ -4,6 +4,7 @@
 #include "codegen/program/used.h"
 #include "ir/base/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Removes from the text all places of `path`. */
@@ -81,27 +82,65 @@ static bool find_key(Arena *arena, Object *object, const char *const *paths) {
   return true;
 }
 
+/* What a cache has of an object becomes its file, and its command empty. */
+static void take(Object *object, const char *bytes, size_t size, bool verbose) {
+  if (!bytes_write(object->compile->makes, bytes, size))
+    return;
+  object->compile->argv = NULL;
+  if (verbose)
+    text_say("ampcc: from the cache: %s\n", object->compile->makes);
+}
+
+static int by_key(const void *a, const void *b) {
+  const Object *const *x = a, *const *y = b;
+  return cache_order(&(*x)->key, &(*y)->key);
+}
+
+/* Of several ampcc that miss the same objects at once, one compiles each, and the others wait. */
+static void lock_missing(Arena *arena, const char *cache, Object *object, int n, bool verbose) {
+  Object **missing = arena_alloc(arena, (size_t)n * sizeof *missing);
+  int n_missing = 0;
+  for (int i = 0; i < n; i++)
+    if (object[i].is_known && object[i].compile->argv)
+      missing[n_missing++] = &object[i];
+  if (n_missing)
+    qsort(missing, (size_t)n_missing, sizeof *missing, by_key);
+  for (int i = 0; i < n_missing; i++) {
+    Object *o = missing[i];
+    char *bytes;
+    size_t size;
+    if (i > 0 && cache_order(&missing[i - 1]->key, &o->key) == 0)
+      continue; /* locked by this process */
+    o->lock = cache_lock(cache, &o->key, spawn_goes_on);
+    if (cache_get_again(cache, &o->key, arena, &bytes, &size))
+      take(o, bytes, size, verbose);
+    if (!o->compile->argv) {
+      cache_unlock(cache, &o->key, o->lock);
+      o->lock = -1;
+    }
+  }
+}
+
 void objects_find(Arena *arena, const char *cache, Object *object, int n, const char *const *paths,
                   bool verbose) {
   Command *probe = arena_alloc(arena, (size_t)n * sizeof *probe);
-  for (int i = 0; i < n; i++)
+  for (int i = 0; i < n; i++) {
     probe[i] = object[i].probe;
+    object[i].lock = -1;
+  }
   /* A compiler that cannot do this will say why when it compiles. */
   if (!commands_run(probe, n, NULL, false))
     return;
   for (int i = 0; i < n; i++) {
-    Command *compile = object[i].compile;
     char *bytes;
     size_t size;
-    compile->seconds = probe[i].seconds;
+    object[i].compile->seconds = probe[i].seconds;
     object[i].is_known = find_key(arena, &object[i], paths);
-    if (!object[i].is_known || !cache_get(cache, &object[i].key, arena, &bytes, &size) ||
-        !bytes_write(compile->makes, bytes, size))
-      continue;
-    compile->argv = NULL;
-    if (verbose)
-      text_say("ampcc: from the cache: %s\n", compile->makes);
+    if (object[i].is_known && cache_get(cache, &object[i].key, arena, &bytes, &size))
+      take(&object[i], bytes, size, verbose);
   }
+  if (cache)
+    lock_missing(arena, cache, object, n, verbose);
 }
 
 void objects_keep(Arena *arena, const char *cache, const Object *object, int n, int64_t most) {
@@ -117,4 +156,11 @@ void objects_keep(Arena *arena, const char *cache, const Object *object, int n, 
   }
   if (kept)
     cache_trim(cache, most);
+}
+
+void objects_unlock(const char *cache, Object *object, int n) {
+  for (int i = 0; i < n; i++) {
+    cache_unlock(cache, &object[i].key, object[i].lock);
+    object[i].lock = -1;
+  }
 }

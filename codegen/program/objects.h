@@ -21,14 +21,18 @@ typedef struct Object {
   const char *shipped; /* CacheKey.shipped */
   bool is_known;       /* has a key */
   CacheKey key;
+  int lock; /* of the entry, while it is made; or -1 */
 } Object;
 
 /* Fills in the files that the cache has (NULL: those that are shipped), whose commands become empty
- * (argv is NULL). `paths`, which ends in NULL, are folders whose names do not matter, as they
+ * (argv is NULL). Waits for those that another ampcc is making, and locks those that are missing.
+ * `paths`, which ends in NULL, are folders whose names do not matter, as they
  * differ from compile to compile. */
 void objects_find(Arena *arena, const char *cache, Object *object, int n, const char *const *paths,
                   bool verbose);
 /* Puts the files that their commands have made into the cache, which may then take `most` bytes. */
 void objects_keep(Arena *arena, const char *cache, const Object *object, int n, int64_t most);
+/* Ends the locks, whether the files were made or not. */
+void objects_unlock(const char *cache, Object *object, int n);
 
 #endif

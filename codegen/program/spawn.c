@@ -53,6 +53,10 @@ void spawn_end(void) {
     raise(caught);
 }
 
+bool spawn_goes_on(void) {
+  return !caught;
+}
+
 char *scratch_pattern(Arena *arena, const char *prefix) {
   const char *tmp = getenv("TMPDIR");
   return arena_printf(arena, "%s/%s-XXXXXX", tmp && *tmp ? tmp : "/tmp", prefix);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,11 +246,61 @@ static void several_share_a_folder(void **state) {
   assert_true(found > 0);
 }
 
+static bool goes_on(void) {
+  return true;
+}
+static bool ends(void) {
+  return false;
+}
+
+/* Of processes that miss an entry together, one makes it and the others find it; who ends while it
+ * has the lock leaves it to the next. */
+static void one_makes_what_several_miss(void **state) {
+  (void)state;
+  enum { PROCESSES = 4 };
+  CacheKey key = key_of("missed", ""), other = key_of("missed", "other");
+  int status, made = 0, good = 0;
+  empty_folder();
+  for (int p = 0; p < PROCESSES; p++)
+    if (fork() == 0) {
+      int lock = cache_lock(folder, &key, goes_on);
+      char *data;
+      size_t size;
+      bool found = cache_get_again(folder, &key, arena, &data, &size);
+      if (!found && p == 0)
+        raise(SIGKILL);
+      usleep(100000);
+      if (!found)
+        cache_put(folder, &key, "made", 4);
+      cache_unlock(folder, &key, lock);
+      _exit(lock < 0 ? 3 : !found);
+    }
+  for (int p = 0; p < PROCESSES; p++) {
+    wait(&status);
+    made += WIFEXITED(status) && WEXITSTATUS(status) == 1;
+    good += WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+  }
+  assert_int_equal(good, PROCESSES);
+  assert_int_equal(made, 1);
+  assert_true(holds(&key, "made"));
+  int lock = cache_lock(folder, &key, goes_on), second = cache_lock(folder, &other, goes_on);
+  assert_true(lock >= 0 && second >= 0);
+  assert_int_equal(cache_lock(folder, &key, ends), -1);
+  cache_unlock(folder, &other, second);
+  cache_unlock(folder, &key, lock);
+  assert_string_equal(strrchr(only_file(), '/') + 1 + 64, "");
+  assert_int_equal(cache_lock(NULL, &key, goes_on), -1);
+  assert_true(cache_order(&key, &other) * cache_order(&other, &key) < 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gives_back_what_it_got),          cmocka_unit_test(a_damaged_entry_is_none),
-      cmocka_unit_test(an_entry_of_another_key_is_none), cmocka_unit_test(the_oldest_is_deleted),
-      cmocka_unit_test(several_share_a_folder),          cmocka_unit_test(no_folder_is_no_cache)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_makes_what_several_miss),
+                                     cmocka_unit_test(gives_back_what_it_got),
+                                     cmocka_unit_test(a_damaged_entry_is_none),
+                                     cmocka_unit_test(an_entry_of_another_key_is_none),
+                                     cmocka_unit_test(the_oldest_is_deleted),
+                                     cmocka_unit_test(several_share_a_folder),
+                                     cmocka_unit_test(no_folder_is_no_cache)};
   char top[] = "cache.XXXXXX";
   if (!mkdtemp(top))
     return 3;

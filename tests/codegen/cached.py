@@ -81,8 +81,10 @@ def changes(plain):
 
 
 def shared(plain):
-    running = [subprocess.Popen(command(cache="shared", out="out%d" % i), stderr=subprocess.DEVNULL) for i in range(4)]
-    check("four ampcc at once", [p.wait() for p in running] == [0] * 4 and all(pathlib.Path("out%d" % i).read_bytes() == plain for i in range(4)))
+    running = [subprocess.Popen(command(cache="shared", out="out%d" % i), stderr=subprocess.PIPE, text=True) for i in range(4)]
+    lines = "".join(p.communicate()[1] for p in running).splitlines()
+    check("four ampcc at once", [p.returncode for p in running] == [0] * 4 and all(pathlib.Path("out%d" % i).read_bytes() == plain for i in range(4)))
+    check("one of them compiles an object", sum(" -c " in line for line in lines) == 2 and sum("from the cache" in line for line in lines) == 6, *lines)
     check("leave whole entries", make(cache="shared") == (plain, 0, 2) and len(entries("shared")) == 2)
     for i in range(6):
         victim = subprocess.Popen(command(cache="killed", out="never"), stderr=subprocess.DEVNULL)

@@ -318,6 +318,8 @@ int main(int argc, char **argv) {
   CHECK(threads >= 1 && threads <= AMP_TEAM, "1 to %d threads", AMP_TEAM);
   const char *only = argc > 4 ? argv[4] : "all", *kinds = argc > 6 ? argv[6] : "fdw";
   const int only_row = strspn(only, "0123456789") == strlen(only) ? atoi(only) : -1;
+  CHECK((only_row >= 0 && only_row < N_LAYERS) || !strcmp(only, "all") || !strcmp(only, "groups"),
+        "layer `%s`: 0 to %d, all or groups", only, N_LAYERS - 1);
   if (argc > 5)
     choose_type(argv[5]);
   CHECK(rounds >= 1 && rounds <= MAX_ROUNDS, "1 to %d rounds", MAX_ROUNDS);

@@ -140,6 +140,16 @@ static const void *fill(const AmprtMachine *machine, const AmprtPort *port,
   return to;
 }
 
+static AmprtStatus check_name(const AmprtPort *port, AmprtError *error) {
+  for (int i = 0; i < N_FILLERS; i++)
+    if (!strcmp(filler[i].name, port->name))
+      return AMPRT_OK;
+  return amprt_fail(error, AMPRT_ENV,
+                    "this program cannot run: its input `%s` is given nothing, as images go to "
+                    "`%s` and labels to `%s`",
+                    port->name, amprt_name_image, amprt_name_label);
+}
+
 static AmprtStatus check_input(const AmprtProgram *program, const AmprtGraph *graph, int i,
                                AmprtError *error) {
   const AmprtPort *port = &graph->input[i];
@@ -185,6 +195,12 @@ static AmprtStatus check(const AmprtProgram *program, AmprtError *error) {
                       "again",
                       program->abi, AMPRT_ABI);
   AmprtStatus status = AMPRT_OK;
+  for (int g = 0; g < program->n_graphs && !status; g++)
+    for (int i = 0; i < program->graph[g].n_inputs && !status; i++)
+      status = check_name(&program->graph[g].input[i], error);
+  if (!status && !program->batch_size)
+    status = amprt_fail(error, AMPRT_ENV, "this program cannot run: it has no input `%s`",
+                        amprt_name_image);
   for (int g = 0; g < program->n_graphs && !status; g++) {
     for (int i = 0; i < program->graph[g].n_inputs && !status; i++)
       status = check_input(program, &program->graph[g], i, error);

@@ -264,9 +264,11 @@ def pictures(folder):
         program(path, out, "--cpu=native")
         losses.append(re.findall(r"loss (\S+)", run(*train).stdout))
     assert len(losses[0]) == 2 and losses[0] == losses[1] == losses[2], losses
-    path.write_text(PICTURES % "const {value=0.5} : f32[2,1,1,6]")
-    program(path, out, "--cpu=native")
-    assert "this program cannot run: its input `label` is of a shape" in run(*train, status=3).stderr
+    for source, said in (("const {value=0.5} : f32[2,1,1,6]", "it has no input `image`"),
+                         ('input {name="features"} : f32[2,6]', "its input `features` is given nothing, as images go to `image`")):
+        path.write_text(PICTURES % source)
+        program(path, out, "--cpu=native")
+        assert "this program cannot run: " + said in run(*train, status=3).stderr, said
 
 
 def low_memory(folder):

@@ -311,9 +311,10 @@ int cache_order(const CacheKey *a, const CacheKey *b) {
   return memcmp(x, y, sizeof x);
 }
 
-/* The lock is on a file that is there only while an entry is made. A process that waits while the
- * file is removed gets a lock on what is no file any more, and does not keep others from theirs;
- * but by then the entry is there. */
+/* The lock is flock's, on the file `new.` and the hash of the key, which exists only while an entry
+ * is made. A process that waits has the file open while it is removed: its lock then keeps nobody
+ * from a new file of that name. But by then the entry exists, unless it could not be made, and then
+ * two may make it. */
 int cache_lock(const char *folder, const CacheKey *key, bool goes_on(void)) {
   enum { TURNS = 3000 };
   const struct timespec turn = {.tv_nsec = 20000000};

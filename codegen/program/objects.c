@@ -91,6 +91,11 @@ static void take(Object *object, const char *bytes, size_t size, bool verbose) {
     text_say("ampcc: from the cache: %s\n", object->compile->makes);
 }
 
+static void unlock(const char *cache, Object *object) {
+  cache_unlock(cache, &object->key, object->lock);
+  object->lock = -1;
+}
+
 static int by_key(const void *a, const void *b) {
   const Object *const *x = a, *const *y = b;
   return cache_order(&(*x)->key, &(*y)->key);
@@ -114,10 +119,8 @@ static void lock_missing(Arena *arena, const char *cache, Object *object, int n,
     o->lock = cache_lock(cache, &o->key, spawn_goes_on);
     if (cache_get_again(cache, &o->key, arena, &bytes, &size))
       take(o, bytes, size, verbose);
-    if (!o->compile->argv) {
-      cache_unlock(cache, &o->key, o->lock);
-      o->lock = -1;
-    }
+    if (!o->compile->argv)
+      unlock(cache, o);
   }
 }
 
@@ -159,8 +162,6 @@ void objects_keep(Arena *arena, const char *cache, const Object *object, int n, 
 }
 
 void objects_unlock(const char *cache, Object *object, int n) {
-  for (int i = 0; i < n; i++) {
-    cache_unlock(cache, &object[i].key, object[i].lock);
-    object[i].lock = -1;
-  }
+  for (int i = 0; i < n; i++)
+    unlock(cache, &object[i]);
 }

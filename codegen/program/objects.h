@@ -26,8 +26,8 @@ typedef struct Object {
 
 /* Fills in the files that the cache has (NULL: those that are shipped), whose commands become empty
  * (argv is NULL). Waits for those that another ampcc is making, and locks those that are missing.
- * `paths`, which ends in NULL, are folders whose names do not matter: they differ from compile to
- * compile. */
+ * `paths` is a list of folders that ends in NULL: their names are left out of the keys, because
+ * they are others in each compile. */
 void objects_find(Arena *arena, const char *cache, Object *object, int n, const char *const *paths,
                   bool verbose);
 /* Puts the files that their commands have made into the cache, which may then take `most` bytes. */

@@ -121,51 +121,78 @@ static void fill_mix(void *to, const AmprtPort *port, const AmprtInputs *inputs)
   amprt_mix_fill(&inputs->batch->mix, port->dim[0], port->dim[1], port->dim[2], to);
 }
 
-static const struct {
+static int64_t pixels(const AmprtProgram *program) {
+  return program->batch_size * program->height * program->width * program->channels;
+}
+static bool fits_image(const AmprtProgram *program, const AmprtPort *port) {
+  return amprt_port_elements(port) == pixels(program);
+}
+static bool fits_label(const AmprtProgram *program, const AmprtPort *port) {
+  return amprt_port_elements(port) == program->batch_size && port->dtype == AMPRT_I32;
+}
+static bool fits_schedule(const AmprtProgram *program, const AmprtPort *port) {
+  (void)program;
+  return port->dtype == AMPRT_F32;
+}
+static bool fits_number(const AmprtProgram *program, const AmprtPort *port) {
+  (void)program;
+  return amprt_port_elements(port) == 1;
+}
+static bool fits_first(const AmprtProgram *program, const AmprtPort *port) {
+  return fits_number(program, port) && port->dtype == AMPRT_BOOL;
+}
+static bool fits_mix(const AmprtProgram *program, const AmprtPort *port) {
+  return port->rank == 3 && port->dtype == AMPRT_F32 &&
+         amprt_port_elements(port) * program->batch_size == pixels(program);
+}
+
+/* What an input of each name is filled with, and whether it fits an input's shape and type. */
+typedef struct Filler {
   const char *name;
   void (*fill)(void *to, const AmprtPort *port, const AmprtInputs *inputs);
-} filler[] = {{amprt_name_image, fill_image},         {amprt_name_label, fill_label},
-              {amprt_name_schedule, fill_schedule},   {amprt_name_bn_momentum, fill_momentum},
-              {amprt_name_first_part, fill_first},    {amprt_name_mix, fill_mix},
-              {amprt_name_shard_factor, fill_factor}, {amprt_name_stop_vote, fill_vote}};
+  bool (*fits)(const AmprtProgram *program, const AmprtPort *port);
+} Filler;
+static const Filler filler[] = {{amprt_name_image, fill_image, fits_image},
+                                {amprt_name_label, fill_label, fits_label},
+                                {amprt_name_schedule, fill_schedule, fits_schedule},
+                                {amprt_name_bn_momentum, fill_momentum, fits_number},
+                                {amprt_name_first_part, fill_first, fits_first},
+                                {amprt_name_mix, fill_mix, fits_mix},
+                                {amprt_name_shard_factor, fill_factor, fits_number},
+                                {amprt_name_stop_vote, fill_vote, fits_number}};
 enum { N_FILLERS = sizeof filler / sizeof *filler };
+
+/* NULL if there is none. */
+static const Filler *filler_of(const AmprtPort *port) {
+  for (int i = 0; i < N_FILLERS; i++)
+    if (!strcmp(filler[i].name, port->name))
+      return &filler[i];
+  return NULL;
+}
 
 /* Fills the port in host memory, and returns its place. */
 static const void *fill(const AmprtMachine *machine, const AmprtPort *port,
                         const AmprtInputs *inputs) {
   void *to = host_at(machine, port_block(port), port->at);
-  for (int i = 0; i < N_FILLERS; i++)
-    if (!strcmp(filler[i].name, port->name))
-      filler[i].fill(to, port, inputs);
+  const Filler *found = filler_of(port);
+  if (found)
+    found->fill(to, port, inputs);
   return to;
 }
 
 static AmprtStatus check_name(const AmprtPort *port, AmprtError *error) {
-  for (int i = 0; i < N_FILLERS; i++)
-    if (!strcmp(filler[i].name, port->name))
-      return AMPRT_OK;
-  return amprt_fail(error, AMPRT_ENV,
-                    "this program cannot run: its input `%s` is given nothing, as images go to "
-                    "`%s` and labels to `%s`",
-                    port->name, amprt_name_image, amprt_name_label);
+  return filler_of(port)
+             ? AMPRT_OK
+             : amprt_fail(error, AMPRT_ENV,
+                          "this program cannot run: its input `%s` is given nothing, as images go "
+                          "to `%s` and labels to `%s`",
+                          port->name, amprt_name_image, amprt_name_label);
 }
 
 static AmprtStatus check_input(const AmprtProgram *program, const AmprtGraph *graph, int i,
                                AmprtError *error) {
   const AmprtPort *port = &graph->input[i];
-  int64_t pixels = program->batch_size * program->height * program->width * program->channels;
-  int64_t n = amprt_port_elements(port);
-  bool good = (!strcmp(port->name, amprt_name_image) && n == pixels) ||
-              (!strcmp(port->name, amprt_name_label) && n == program->batch_size &&
-               port->dtype == AMPRT_I32) ||
-              (!strcmp(port->name, amprt_name_schedule) && port->dtype == AMPRT_F32) ||
-              (!strcmp(port->name, amprt_name_bn_momentum) && n == 1) ||
-              (!strcmp(port->name, amprt_name_shard_factor) && n == 1) ||
-              (!strcmp(port->name, amprt_name_stop_vote) && n == 1) ||
-              (!strcmp(port->name, amprt_name_mix) && port->rank == 3 &&
-               n * program->batch_size == pixels && port->dtype == AMPRT_F32) ||
-              (!strcmp(port->name, amprt_name_first_part) && n == 1 && port->dtype == AMPRT_BOOL);
-  return good && i < N_FILLERS
+  return filler_of(port)->fits(program, port) && i < N_FILLERS
              ? AMPRT_OK
              : amprt_fail(error, AMPRT_ENV,
                           "this program cannot run: its input `%s` is of a shape or type that no "

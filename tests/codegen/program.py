@@ -269,6 +269,10 @@ def pictures(folder):
         path.write_text(PICTURES % source)
         program(path, out, "--cpu=native")
         assert "this program cannot run: " + said in run(*train, status=3).stderr, said
+    shifted = PICTURES.replace("  %%y = bias_add %%x, %%w", '  %%q = input {name="mix"} : f32[6]\n  %%z = bias_add %%x, %%q : f32[2,6]\n  %%y = bias_add %%z, %%w')
+    path.write_text(shifted % 'input {name="image"} : f32[2,6]')
+    program(path, out, "--cpu=native")
+    assert "this program cannot run: its input `mix` is of a shape or type that no data has" in run(*train, status=3).stderr
 
 
 def low_memory(folder):

@@ -23,9 +23,10 @@ typedef struct RowSet {
   const double **bound[ROW_GRAPHS];
 } RowSet;
 
-/* For `takes`: the rows with a convolution or a matrix product; of these row `first` of cases.def
- * and every n-th one behind it. All batch normalisations are taken as well, as graph 0 of a RowSet
- * must not be empty. */
+/* For RowSet.takes. row_multiplies takes the rows of cases.def with a convolution or a matrix
+ * product, and row_multiplies_one_in those of them whose number in cases.def leaves `first` when it
+ * is divided by n. Both take all rows of batch_norm as well, because graph 0 of a RowSet must not
+ * be empty. */
 bool row_multiplies(const Case *row);
 bool row_multiplies_one_in(const Case *row, int n, int first);
 RowSet rows_plan(DType dtype, const Target *target, bool (*takes)(const Case *row));

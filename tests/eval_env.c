@@ -28,6 +28,20 @@ EvalTensor *eval_env_set(EvalEnv *env, const char *name, TensorType type) {
   return &env->tensor[env->n - 1];
 }
 
+EvalEnv *eval_env_copy(Arena *arena, const EvalEnv *env) {
+  EvalEnv *copy = eval_env_new(arena);
+  copy->n = copy->cap = env->n;
+  copy->name = arena_alloc(arena, (size_t)env->n * sizeof *copy->name);
+  copy->tensor = arena_alloc(arena, (size_t)env->n * sizeof *copy->tensor);
+  for (int i = 0; i < env->n; i++) {
+    copy->name[i] = arena_strdup(arena, env->name[i], strlen(env->name[i]));
+    copy->tensor[i] = eval_tensor_new(arena, env->tensor[i].type);
+    memcpy(copy->tensor[i].v, env->tensor[i].v,
+           (size_t)type_count(env->tensor[i].type) * sizeof(double));
+  }
+  return copy;
+}
+
 static void env_put(EvalEnv *env, const char *name, const EvalTensor *value) {
   EvalTensor *to = eval_env_set(env, name, value->type);
   memcpy(to->v, value->v, (size_t)type_count(value->type) * sizeof(double));

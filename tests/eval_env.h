@@ -25,6 +25,8 @@ EvalTensor *eval_env_get(EvalEnv *env, const char *name); /* NULL if there is no
 /* Returns the tensor of that name if it has this type, else a new one of zeros. The pointer is
  * valid until the next name is added. */
 EvalTensor *eval_env_set(EvalEnv *env, const char *name, TensorType type);
+/* An environment in `arena` with the same names and copies of the tensors. */
+EvalEnv *eval_env_copy(Arena *arena, const EvalEnv *env);
 
 /* Runs the graph. Reads inputs and variables by name from env (BUG if one is missing), writes
  * outputs under "output:NAME", then applies the updates (all read the old state). If `trace` is not

@@ -49,9 +49,8 @@ def changes(plain):
     for name in ("relu", "tanh"):
         pathlib.Path(name + ".amp").write_text(model_with_product(name))
     check("products: their kernels are an object of their own", make(model="relu.amp")[1:] == (3, 0))
-    program, compiled, kept = make(model="tanh.amp")
+    _, compiled, kept = make(model="tanh.amp")
     check("which is the same for all models", (compiled, kept) == (2, 1), compiled, kept)
-    check("as without the cache", make(model="tanh.amp", cache="")[0] == program)
     program, compiled, kept = make("--cpu=x86-64-v4")
     check("another CPU", compiled == 2 and program == make("--cpu=x86-64-v4", cache="")[0], compiled, kept)
     os.mkdir("resources")

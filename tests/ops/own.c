@@ -110,20 +110,19 @@ typedef struct Runs {
  * evaluator again. The first level runs with each number of threads. Other levels run with every
  * second one, because the code that shares work out to the threads is the same at all levels. */
 static int check_graph(RowSet *rows, Program *program, int l, int g, Runs *runs) {
-  const Graph *graph = rows->plain->graph[g];
   const char *march = level[l].march;
   const int step = runs->first ? 2 : 1;
   Arena *scratch = arena_new();
   int failed = 0;
   if (!runs->start.arena)
-    runs->start = program_start(program, g, rows_fill(scratch, graph));
-  EvalEnv *one = rows_fill(runs->first ? scratch : rows->arena, graph);
+    runs->start = program_start(program, g, rows_fill(rows, scratch, g));
+  EvalEnv *one = rows_fill(rows, runs->first ? scratch : rows->arena, g);
   program_run_on(program, g, threads[0], &runs->start, &runs->end);
   program_results(program, g, &runs->end, one);
   for (int t = step; t < N_THREADS; t += step) {
     program_run_on(program, g, threads[t], &runs->start, &runs->other);
     if (!program_same(program, g, &runs->end, &runs->other)) { /* but perhaps only another NaN */
-      EvalEnv *got = rows_fill(scratch, graph);
+      EvalEnv *got = rows_fill(rows, scratch, g);
       program_results(program, g, &runs->other, got);
       failed += rows_same(rows, one, got, NULL,
                           arena_printf(rows->arena, "for %s with %d threads", march, threads[t]));

@@ -50,7 +50,7 @@ const Case *row_of(const char *name, int *operand) {
   return &ops_case[atoi(name + 1)];
 }
 
-EvalEnv *rows_fill(Arena *arena, const Graph *graph) {
+static EvalEnv *fill(Arena *arena, const Graph *graph) {
   EvalEnv *env = eval_env_new(arena);
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->node[i];
@@ -67,6 +67,12 @@ EvalEnv *rows_fill(Arena *arena, const Graph *graph) {
   return env;
 }
 
+EvalEnv *rows_fill(RowSet *set, Arena *arena, int g) {
+  if (!set->filled[g])
+    set->filled[g] = fill(set->arena, set->plain->graph[g]);
+  return eval_env_copy(arena, set->filled[g]);
+}
+
 /* Ops whose error is measured relative to the sum of the magnitudes of their terms. The op itself
  * computes that sum from the magnitudes of its operands. */
 static bool is_sum(OpKind op) {
@@ -75,13 +81,12 @@ static bool is_sum(OpKind op) {
          gen == GEN_POOL || gen == GEN_OPT || op == OP_AFFINE || op == OP_AFFINE2;
 }
 
-static EvalEnv *rows_evaluate(Arena *arena, const Graph *graph, EvalRounding rounding,
-                              bool is_absolute) {
-  EvalEnv *env = rows_fill(arena, graph);
+static EvalEnv *rows_evaluate(RowSet *set, int g, EvalRounding rounding, bool is_absolute) {
+  EvalEnv *env = rows_fill(set, set->arena, g);
   for (int i = 0; is_absolute && i < env->n; i++)
     for (int64_t j = 0, n = type_count(env->tensor[i].type); j < n; j++)
       env->tensor[i].v[j] = fabs(env->tensor[i].v[j]);
-  eval_graph(graph, env, rounding, NULL);
+  eval_graph(set->plain->graph[g], env, rounding, NULL);
   return env;
 }
 
@@ -135,8 +140,8 @@ static int compare(const RowSet *set, const char *name, const EvalTensor *got,
 int rows_compare(RowSet *set, EvalEnv *got, int g) {
   const Graph *graph = set->plain->graph[g];
   if (!set->want[g]) {
-    set->want[g] = rows_evaluate(set->arena, graph, EVAL_TYPED, false);
-    set->terms[g] = rows_evaluate(set->arena, graph, EVAL_EXACT, true);
+    set->want[g] = rows_evaluate(set, g, EVAL_TYPED, false);
+    set->terms[g] = rows_evaluate(set, g, EVAL_EXACT, true);
   }
   EvalEnv *want = set->want[g], *terms = set->terms[g];
   int failed = 0;
@@ -157,6 +162,7 @@ int rows_compare(RowSet *set, EvalEnv *got, int g) {
 void rows_expect(RowSet *set, const RowSet *like) {
   bool same = set->dtype == like->dtype && set->takes == like->takes;
   for (int g = 0; same && g < ROW_GRAPHS; g++) {
+    set->filled[g] = like->filled[g];
     set->want[g] = like->want[g];
     set->terms[g] = like->terms[g];
   }

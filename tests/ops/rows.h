@@ -16,7 +16,8 @@ typedef struct RowSet {
   bool (*takes)(const Case *row); /* NULL: all rows */
   CompileOptions options;
   const Target *target;
-  Module *plain, *planned; /* as written; after the passes */
+  Module *plain, *planned;     /* as written; after the passes */
+  EvalEnv *filled[ROW_GRAPHS]; /* inputs and variables: NULL until rows_fill */
   /* What the evaluator gives, and the sums of the terms' magnitudes: NULL until compared with. */
   EvalEnv *want[ROW_GRAPHS], *terms[ROW_GRAPHS];
   /* Of each value of `want`, what the target states about its error; NULL until then, too. */
@@ -34,14 +35,14 @@ int rows_count(const RowSet *set);
 /* What belongs to a value "c12.3", or "output:c12.y": its row, and the operand it is, or -1. */
 const Case *row_of(const char *name, int *operand);
 const char *row_name(const RowSet *set, const char *value); /* "conv2d (row 41) f16" */
-/* Inputs and variables of a graph. */
-EvalEnv *rows_fill(Arena *arena, const Graph *graph);
+/* The inputs and variables of graph g, in `arena`. */
+EvalEnv *rows_fill(RowSet *set, Arena *arena, int g);
 /* Compares the outputs and the new state of graph g with what the evaluator gives. They may differ
  * by the bound that the target states for the op, or by that of the row if the target states none.
  * Prints each failure and returns how many there were. */
 int rows_compare(RowSet *set, EvalEnv *got, int g);
-/* If both sets have the same rows at the same dtype, `set` takes over what was evaluated for
- * `like`, whose arena must then live as long as that of `set`. */
+/* If both sets have the same rows at the same dtype, `set` takes over what was filled and evaluated
+ * for `like`, whose arena must then live as long as that of `set`. */
 void rows_expect(RowSet *set, const RowSet *like);
 /* Compares the results of two runs of one graph, which must have the same bits. Rows for which
  * `spares` returns true are left out; if it is NULL, none is. Prints each failure, with `again` at

@@ -126,16 +126,37 @@ static void transformed(Bounding *b, const Factors *by, const double *x, double 
     to[p] = seen(b, to[p]) + 0x1p-124;
 }
 
-/* The same of each channel's elements from (h, w) on, of images of the dimensions `dim`, whose
- * pixels lie `pixel` elements apart: [channel][ALL]. */
+/* Some rows and columns of an image: what a tile reads, or its results. */
+typedef struct Square {
+  int64_t image, h, w, rows, cols;
+} Square;
+
+/* The results of tile i of all images, one behind the other. */
+static Square tile_at(const AmpWinoTiles *t, int64_t i) {
+  int64_t wide = i % t->wide.tiles, high = i / t->wide.tiles % t->high.tiles;
+  return (Square){.image = i / t->wide.tiles / t->high.tiles,
+                  .h = amp_wino_first(&t->high, t->side, high),
+                  .w = amp_wino_first(&t->wide, t->side, wide),
+                  .rows = t->side - (high >= t->high.tiles - t->high.less),
+                  .cols = t->side - (wide >= t->wide.tiles - t->wide.less)};
+}
+
+/* What a tile reads, where its first result reads from (h, w) on. */
+static Square read_by(Square tile, int64_t h, int64_t w) {
+  return (Square){tile.image, tile.h + h, tile.w + w, EDGE, EDGE};
+}
+
+/* The same of each channel's elements of a square, of images of the dimensions `dim`, whose pixels
+ * lie `pixel` elements apart: [channel][ALL]. */
 static void transformed_square(Bounding *b, const double *from, const int64_t dim[4], int64_t pixel,
-                               int64_t image, int64_t h, int64_t w, const Factors *by, double *to) {
+                               Square at, const Factors *by, double *to) {
   for (int64_t c = 0; c < dim[3]; c++, to += ALL) {
     double d[ALL];
     for (int i = 0; i < by->cols * by->cols; i++) {
-      int64_t y = h + i / by->cols, x = w + i % by->cols;
-      bool inside = y >= 0 && y < dim[1] && x >= 0 && x < dim[2];
-      d[i] = inside ? fabs(from[((image * dim[1] + y) * dim[2] + x) * pixel + c]) : 0;
+      int64_t y = at.h + i / by->cols, x = at.w + i % by->cols;
+      bool inside = y >= 0 && y < amp_least(dim[1], at.h + at.rows) && x >= 0 &&
+                    x < amp_least(dim[2], at.w + at.cols);
+      d[i] = inside ? fabs(from[((at.image * dim[1] + y) * dim[2] + x) * pixel + c]) : 0;
     }
     transformed(b, by, d, to);
   }
@@ -155,9 +176,8 @@ static double *transformed_filter(Bounding *b, const Method *method) {
   return u;
 }
 
-/* The bounds of one tile, whose first result is (h, w), from its transformed operands. */
-static void bound_tile(Bounding *b, const double *u, const double *v, int64_t image, int64_t h,
-                       int64_t w) {
+/* The bounds of one tile, from its transformed operands. */
+static void bound_tile(Bounding *b, const double *u, const double *v, Square at) {
   const AmpConv *a = b->conv;
   const Method *method = method_of(a->winograd);
   double gamma = gamma_of(a->c + method->conv_roundings);
@@ -170,10 +190,12 @@ static void bound_tile(Bounding *b, const double *u, const double *v, int64_t im
         m[p] += u[(k * a->c + c) * ALL + p] * v[c * ALL + p];
     transformed(b, &method->a, m, y);
     for (int i = 0; i < a->winograd * a->winograd; i++) {
-      int64_t row = h + i / a->winograd, col = w + i % a->winograd;
-      if (row < a->high.out && col < a->wide.out)
-        b->out[((image * a->high.out + row) * a->wide.out + col) * amp_out_pixel(a) + k] =
-            gamma * y[i];
+      int64_t row = i / a->winograd, col = i % a->winograd;
+      if (row < amp_least(at.rows, a->high.out - at.h) &&
+          col < amp_least(at.cols, a->wide.out - at.w))
+        b->out[((at.image * a->high.out + at.h + row) * a->wide.out + at.w + col) *
+                   amp_out_pixel(a) +
+               k] = gamma * y[i];
     }
   }
 }
@@ -189,13 +211,14 @@ static void bound_conv(Bounding *b) {
   AmpAxis high = axis_of(&a->high, a->backward), wide = axis_of(&a->wide, a->backward);
   const double *u = transformed_filter(b, method);
   double *v = arena_alloc(b->arena, (size_t)(a->c * ALL) * sizeof *v);
-  for (int64_t n = 0; n < a->n; n++)
-    for (int64_t h = 0; h < a->high.out; h += a->winograd)
-      for (int64_t w = 0; w < a->wide.out; w += a->winograd) {
-        transformed_square(b, b->in, in, a->in_pixel, n, h + high.origin, w + wide.origin,
-                           &method->b, v);
-        bound_tile(b, u, v, n, h, w);
-      }
+  AmpWinoCut down = amp_wino_cut(a->high.out, a->winograd, a->wino_rows >= a->high.out);
+  AmpWinoTiles tiles = amp_wino_tiles_of(a->winograd, a->n, down, &a->wide);
+  for (int64_t i = 0; i < tiles.all; i++) {
+    const Square tile = tile_at(&tiles, i);
+    transformed_square(b, b->in, in, a->in_pixel, read_by(tile, high.origin, wide.origin),
+                       &method->b, v);
+    bound_tile(b, u, v, tile);
+  }
 }
 
 /* ---- filters' gradients ---- */
@@ -207,22 +230,23 @@ static void bound_grad(Bounding *b) {
   const int64_t out[4] = {a->n, a->high.out, a->wide.out, a->k};
   int64_t side = a->winograd, all = amp_wino_all(side);
   int64_t down = amp_pieces(a->wino_rows, side), across = amp_pieces(a->wide.out, side);
+  AmpWinoCut high = amp_wino_cut(a->high.out, side, a->wino_rows >= a->high.out);
+  AmpWinoTiles tiles = amp_wino_tiles_of(side, a->n, high, &a->wide);
   int64_t pieces = amp_pieces(amp_wino_grad_pieces(a), a->wino_slots);
   double gamma =
       gamma_of(a->wino_images * down * across + pieces + a->wino_slots + method->grad_roundings);
   double *x = arena_alloc(b->arena, (size_t)(a->c * ALL) * sizeof *x);
   double *dy = arena_alloc(b->arena, (size_t)(a->k * ALL) * sizeof *dy);
   double *sum = arena_alloc(b->arena, (size_t)(a->k * a->c * ALL) * sizeof *sum);
-  for (int64_t n = 0; n < a->n; n++)
-    for (int64_t h = 0; h < a->high.out; h += side)
-      for (int64_t w = 0; w < a->wide.out; w += side) {
-        transformed_square(b, b->in, in, a->c * a->groups, n, h - a->high.pad, w - a->wide.pad,
-                           &method->b, x);
-        transformed_square(b, b->filter, out, a->k * a->groups, n, h, w, &method->e, dy);
-        for (int64_t i = 0; i < a->k * a->c; i++)
-          for (int p = 0; p < all; p++)
-            sum[i * ALL + p] += dy[i / a->c * ALL + p] * x[i % a->c * ALL + p];
-      }
+  for (int64_t t = 0; t < tiles.all; t++) {
+    const Square tile = tile_at(&tiles, t);
+    transformed_square(b, b->in, in, a->c * a->groups, read_by(tile, -a->high.pad, -a->wide.pad),
+                       &method->b, x);
+    transformed_square(b, b->filter, out, a->k * a->groups, tile, &method->e, dy);
+    for (int64_t i = 0; i < a->k * a->c; i++)
+      for (int p = 0; p < all; p++)
+        sum[i * ALL + p] += dy[i / a->c * ALL + p] * x[i % a->c * ALL + p];
+  }
   for (int64_t k = 0; k < a->k; k++)
     for (int64_t c = 0; c < a->c; c++) {
       double m[ALL], taps[ALL];

@@ -24,8 +24,13 @@ static int64_t image_tiles(const AmpWindow *high, const AmpWindow *wide, int64_t
   return amp_pieces(high->out, side) * amp_pieces(wide->out, side);
 }
 
+static int64_t axis_products(const AmpWindow *w, int64_t side) {
+  AmpWinoCut cut = amp_wino_cut(w->out, side, 1);
+  return cut.tiles * (side + 2) - cut.less;
+}
+
 static int64_t products(const AmpWindow *high, const AmpWindow *wide, int64_t side) {
-  return amp_wino_all(side) * image_tiles(high, wide, side);
+  return axis_products(high, side) * axis_products(wide, side);
 }
 
 /* Tiles of 4 x 4 results where they take fewer products than those of 2 x 2. */

@@ -162,6 +162,79 @@ static inline int64_t amp_wino_all(int64_t side) {
   return (side + 2) * (side + 2);
 }
 
+/* How the results of one axis are cut into tiles: the last `less` ones have side - 1 results. They
+ * read what other tiles read, but the last of their products is not needed: no other result than
+ * the last one of a tile depends on it. So 14 results are 4 + 4 + 3 + 3, and take 22 products
+ * instead of 24. If the results are not `all` of the axis, no tile has less, and the last one may
+ * have results beyond them. */
+typedef struct AmpWinoCut {
+  int64_t tiles, less;
+} AmpWinoCut;
+
+static inline AmpWinoCut amp_wino_cut(int64_t results, int64_t side, int all) {
+  const int64_t tiles = amp_pieces(results, side);
+  return (AmpWinoCut){tiles, all ? amp_least(tiles, tiles * side - results) : 0};
+}
+/* The first result of tile t. */
+static inline int64_t amp_wino_first(const AmpWinoCut *c, int64_t side, int64_t t) {
+  return t * side - amp_most(0, t - (c->tiles - c->less));
+}
+
+/* The tiles of some images, in this order: those with all results, those with less rows, with less
+ * columns, and with less of both. So those that have the last row of products lie side by side, if
+ * what comes before them is left out, and so do those that have the last column. */
+typedef struct AmpWinoTiles {
+  int64_t side, images;
+  AmpWinoCut high, wide;
+  int64_t all;
+} AmpWinoTiles;
+
+static inline AmpWinoTiles amp_wino_tiles_of(int64_t side, int64_t images, AmpWinoCut high,
+                                             const AmpWindow *wide) {
+  const AmpWinoCut cut = amp_wino_cut(wide->out, side, 1);
+  return (AmpWinoTiles){side, images, high, cut, images * high.tiles * cut.tiles};
+}
+/* How many tiles there are with less rows, or not, and with less columns, or not. */
+static inline int64_t amp_wino_kind(const AmpWinoTiles *t, int less_high, int less_wide) {
+  return t->images * (less_high ? t->high.less : t->high.tiles - t->high.less) *
+         (less_wide ? t->wide.less : t->wide.tiles - t->wide.less);
+}
+/* How many tiles have product i. */
+static inline int64_t amp_wino_having(const AmpWinoTiles *t, int64_t i) {
+  const int64_t edge = t->side + 2;
+  const int64_t high = t->high.tiles - (i / edge == edge - 1 ? t->high.less : 0);
+  const int64_t wide = t->wide.tiles - (i % edge == edge - 1 ? t->wide.less : 0);
+  return t->images * high * wide;
+}
+
+/* Neighbouring tiles of row `row` of the tiles of all images that have less columns, or not. */
+typedef struct AmpWinoStrip {
+  int64_t tiles, row, col; /* how many; their first result in the image */
+  int64_t at;              /* where the first tile lies, */
+  int64_t last;            /* and from there, the first one of the last row of products */
+  int less_high, less_wide;
+} AmpWinoStrip;
+
+static inline AmpWinoStrip amp_wino_strip(const AmpWinoTiles *t, int64_t row, int less_wide) {
+  const int64_t down = row % t->high.tiles, whole = t->high.tiles - t->high.less;
+  const int64_t cols = t->wide.tiles - t->wide.less;
+  AmpWinoStrip s = {.tiles = less_wide ? t->wide.less : cols,
+                    .row = amp_wino_first(&t->high, t->side, down),
+                    .col = less_wide ? cols * t->side : 0,
+                    .less_high = down >= whole,
+                    .less_wide = less_wide};
+  const int64_t rows = s.less_high ? t->high.less : whole;
+  const int64_t before = row / t->high.tiles * rows + (s.less_high ? down - whole : down);
+  s.at = before * s.tiles;
+  if (s.less_high || less_wide)
+    s.at += amp_wino_kind(t, 0, 0);
+  if (less_wide) {
+    s.at += amp_wino_kind(t, 1, 0) + (s.less_high ? amp_wino_kind(t, 0, 1) : 0);
+    s.last = s.less_high ? 0 : -amp_wino_kind(t, 1, 0);
+  }
+  return s;
+}
+
 /* How many tiles a block has. Register tiles may compute products for up to
  * AMP_WINO_MORE tiles behind the last one. */
 static inline int64_t amp_wino_tiles(const AmpConv *a) {

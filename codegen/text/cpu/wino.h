@@ -22,8 +22,8 @@ typedef struct AmpWinoBlock {
   const AmpConv *a;
   AmpAxis high, wide;
   int64_t image, images, row, rows; /* of the results */
-  int64_t down, across, tiles;      /* tiles: of a column, of a row, of all images */
-  int64_t first, last;              /* groups */
+  AmpWinoTiles tiles;
+  int64_t first, last; /* groups */
   float *copy, *in, *products;
   float *spare;  /* the thread's place for products, which is free while `products` is `in` */
   float *filter; /* room for a part of the transformed filter, where there is no whole one */
@@ -118,13 +118,17 @@ AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p, int64_t firs
   const AmpSource source = amp_conv_source(run, p->a);
   const int side = p->a->winograd;
   for (int64_t i = first; i < last; i++) {
-    const int64_t h = p->row + i % p->down * side + p->high.origin;
+    const int64_t image = p->image + i / p->tiles.high.tiles;
+    const AmpWinoStrip strip[2] = {amp_wino_strip(&p->tiles, i, 0),
+                                   amp_wino_strip(&p->tiles, i, 1)};
     for (int64_t b = 0; b < amp_blocks(p->a->c); b++) {
       AmpWinoRows rows;
-      amp_wino_rows(&rows, &source, p->spare, b, p->image + i / p->down, h, side + 2);
-      (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
-          &rows, p->wide.origin, p->across, p->in + (b * p->tiles + i * p->across) * AMP_BLOCK,
-          AMP_BLOCK, p->in_step);
+      amp_wino_rows(&rows, &source, p->spare, b, image, p->row + strip->row + p->high.origin,
+                    side + 2);
+      for (int less = 0; less < 2; less++)
+        (side == 2 ? amp_wino_row_2
+                   : amp_wino_row_4)(&rows, &strip[less], strip[less].col + p->wide.origin,
+                                     p->in + b * p->tiles.all * AMP_BLOCK, AMP_BLOCK, p->in_step);
     }
   }
 }
@@ -157,7 +161,7 @@ AMP_FN AmpWinoFetches amp_wino_fetches(const AmpWinoBlock *p, int64_t steps) {
                       .parts = (p->last - p->first) * (all / 2)};
   if (a->wino_wave) {
     const int64_t channels = amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS);
-    f.ahead.bytes = p->tiles * channels * f32;
+    f.ahead.bytes = p->tiles.all * channels * f32;
   } else if (f.large) {
     f.ahead.bytes = amp_wino_filter_step(a, AMP_OUTS) * f32;
   } else {
@@ -221,15 +225,16 @@ AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_s
                               int m, int64_t first, int64_t last) {
   const AmpConv *a = p->a;
   const int vectors = amp_wino_vectors(m), outs = vectors * AMP_WIDE;
-  const AmpWinoRuns runs = amp_wino_runs(p->tiles, vectors);
+  AmpWinoRuns runs = amp_wino_runs(p->tiles.all, vectors);
   const AmpWinoFetches fetches = amp_wino_fetches(p, (runs.whole + runs.fewer) * (last - first));
-  AmpWinoRun run = {.block = p->tiles * AMP_BLOCK};
+  AmpWinoRun run = {.block = p->tiles.all * AMP_BLOCK};
   for (int i = 0; i < amp_wino_all(a->winograd); i++, w += w_step) {
+    runs = amp_wino_runs(amp_wino_having(&p->tiles, i), vectors);
     run.w = w;
-    run.x = p->in + i * p->in_step + first * p->tiles;
+    run.x = p->in + i * p->in_step + first * p->tiles.all;
     amp_wino_fetch(p, &fetches, &run, i, g);
     for (int64_t c = first; c < last; c += AMP_WINO_CHANNELS) {
-      run.x = p->in + i * p->in_step + c * p->tiles;
+      run.x = p->in + i * p->in_step + c * p->tiles.all;
       run.w = w + (c - first) * outs;
       run.y = p->products + i * p->products_step;
       run.channels = amp_least(AMP_WINO_CHANNELS, last - c);
@@ -302,16 +307,20 @@ AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, in
   /* One sum for each row of a tile's results: all products in a single one would wait for each
    * other. */
   AmpV wild[4] = {amp_v_all(0), amp_v_all(0), amp_v_all(0), amp_v_all(0)};
-  for (int64_t r = 0; r < p->images * p->down; r++) {
-    const int64_t image = p->image + r / p->down, h = p->row + r % p->down * side;
-    const float *from = p->products + r * p->across * width;
-    int64_t to = (image * a->high.out + h) * row + k;
-    const int64_t rows = a->high.out - h;
-    for (int64_t c = 0; c < p->across; c++, from += width, to += side * col)
+  for (int64_t r = 0; r < 2 * p->images * p->tiles.high.tiles; r++) {
+    const AmpWinoStrip s = amp_wino_strip(&p->tiles, r / 2, r % 2);
+    const int64_t image = p->image + r / 2 / p->tiles.high.tiles, h = p->row + s.row;
+    const float *from = p->products + s.at * width;
+    int64_t to = ((image * a->high.out + h) * a->wide.out + s.col) * col + k;
+    const int64_t rows = amp_least(a->high.out - h, side - s.less_high);
+    const int64_t apart = side - s.less_wide;
+    /* without a last row of products, the one before it takes its place */
+    const int64_t last = s.less_high ? -(side + 2) * p->products_step : s.last * width;
+    for (int64_t c = 0; c < s.tiles; c++, from += width, to += apart * col)
       for (int v = 0; v < m; v += AMP_WIDE) {
         AmpV y[4][4];
-        amp_wino_back(amp_wino_a, side, side, from + v, p->products_step, y);
-        const int64_t cols = a->wide.out - side * c;
+        amp_wino_back(amp_wino_a, side, side, from + v, p->products_step, last, s.less_wide, y);
+        const int64_t cols = amp_least(a->wide.out - s.col - apart * c, apart);
         if (a->out.dtype == AMPRT_F32 && m - v >= AMP_WIDE)
           amp_wino_store(side, y, (float *)p->out + to + v, row, col, rows, cols);
         else
@@ -391,7 +400,6 @@ AMP_FN AmpWinoBlock amp_wino_begin(const AmprtRun *run, const AmpConv *a, float 
   return (AmpWinoBlock){.a = a,
                         .high = amp_axis(&a->high, a->backward, 0),
                         .wide = amp_axis(&a->wide, a->backward, 0),
-                        .across = amp_pieces(a->wide.out, a->winograd),
                         .copy = (float *)(void *)(lane + at.copy),
                         .in = tiles ? tiles : in,
                         .filter = tiles ? in : NULL,
@@ -401,20 +409,23 @@ AMP_FN AmpWinoBlock amp_wino_begin(const AmprtRun *run, const AmpConv *a, float 
 
 /* Sets the sizes that follow from the rows and images of a block. */
 AMP_FN void amp_wino_size(AmpWinoBlock *p) {
-  p->down = amp_pieces(p->rows, p->a->winograd);
-  p->tiles = p->images * p->down * p->across;
-  p->in_step = amp_wino_in_step(p->a, p->tiles);
+  const AmpConv *a = p->a;
+  const AmpWinoCut high = amp_wino_cut(p->rows, a->winograd, p->rows == a->high.out);
+  p->tiles = amp_wino_tiles_of(a->winograd, p->images, high, &a->wide);
+  p->in_step = amp_wino_in_step(a, p->tiles.all);
   p->products_step =
-      p->products == p->in ? p->in_step : amp_odd_lines((p->tiles + AMP_WINO_MORE) * AMP_OUTS);
+      p->products == p->in ? p->in_step : amp_odd_lines((p->tiles.all + AMP_WINO_MORE) * AMP_OUTS);
 }
 
 /* Zeros what register tiles read behind the last tile of a block whose products take the place of
  * its elements. Otherwise products of what lies there would be the elements there in the next
  * block, and so on, until they are subnormal numbers, with which a CPU computes slowly. */
 AMP_FN void amp_wino_zero_past(const AmpWinoBlock *p) {
-  const int64_t past = amp_wino_runs(p->tiles, amp_wino_vectors((int)p->a->k)).past;
-  for (int i = 0; i < amp_wino_all(p->a->winograd) && past > 0; i++)
-    amp_zero(p->in + i * p->in_step + p->tiles * AMP_BLOCK, past * AMP_BLOCK);
+  for (int i = 0; i < amp_wino_all(p->a->winograd); i++) {
+    const int64_t tiles = amp_wino_having(&p->tiles, i);
+    const int64_t past = amp_wino_runs(tiles, amp_wino_vectors((int)p->a->k)).past;
+    amp_zero(p->in + i * p->in_step + tiles * AMP_BLOCK, past * AMP_BLOCK);
+  }
 }
 
 /* Groups first..last-1, of AMP_GROUP channels each, of the results of a block. */
@@ -425,7 +436,7 @@ AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *
   const int64_t read = a->wino_rows < a->high.out ? p->row + p->rows + 1 : p->images * a->high.in;
   p->next = (const char *)amp_at(run, &a->in) +
             (p->image * a->high.in + read) * a->wide.in * a->in_pixel * amp_size(a->in.dtype);
-  amp_wino_in(run, p, 0, p->images * p->down);
+  amp_wino_in(run, p, 0, p->images * p->tiles.high.tiles);
   if (p->products == p->in)
     amp_wino_zero_past(p);
   const int64_t each = AMP_GROUP / AMP_OUTS, groups = amp_pieces(a->k, AMP_OUTS);

@@ -18,44 +18,53 @@
 
 /* ---- transforms ---- */
 
-/* A dy A' of n neighbouring tiles of a row of dy, of one block of channels: they are `tile` floats
- * apart, their transformed elements `step`. */
-AMP_INLINE void amp_wino_in_dy(const int side, const AmpWinoRows *r, int64_t n, float *to,
-                               int64_t tile, int64_t step) {
+/* A dy A' of the tiles of a strip of dy, of one block of channels: they are `tile` floats apart,
+ * beginning at `to`, and their transformed elements `step`. What is beyond a tile with less results
+ * belongs to the next one, and counts as zeros. */
+AMP_INLINE void amp_wino_in_dy(const int side, const AmpWinoRows *r, const AmpWinoStrip *s,
+                               float *to, int64_t tile, int64_t step) {
   const int edge = side + 2;
-  for (int64_t t = 0; t < n; t++, to += tile)
+  int64_t from = s->col;
+  for (int64_t t = 0; t < s->tiles; t++, from += side - s->less_wide)
     for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
+      float *at = to + (s->at + t) * tile + l;
       AmpV column[4][AMP_WINO_EDGE];
       AMP_UNROLL(4)
       for (int j = 0; j < side; j++) {
         AmpV d[4];
-        amp_wino_take(r, side * t + j, l, d, side);
+        amp_wino_take(r, j == side - 1 && s->less_wide ? -1 : from + j, l, d, side);
+        if (s->less_high)
+          d[side - 1] = amp_v_all(0);
         amp_wino_e(side, d, column[j]);
       }
       AMP_UNROLL(6)
       for (int i = 0; i < edge; i++) {
         AmpV d[4], z[AMP_WINO_EDGE];
+        if (i == edge - 1 && s->less_high)
+          break;
         AMP_UNROLL(4)
         for (int j = 0; j < side; j++)
           d[j] = column[j][i];
         amp_wino_e(side, d, z);
-        amp_wino_put(to + edge * i * step + l, step, z, edge);
+        amp_wino_put(at + edge * i * step + (i == edge - 1 ? s->last * tile : 0), step, z, edge);
       }
     }
 }
-AMP_FN void amp_wino_dy_2(const AmpWinoRows *r, int64_t n, float *to, int64_t tile, int64_t step) {
-  amp_wino_in_dy(2, r, n, to, tile, step);
+AMP_FN void amp_wino_dy_2(const AmpWinoRows *r, const AmpWinoStrip *s, float *to, int64_t tile,
+                          int64_t step) {
+  amp_wino_in_dy(2, r, s, to, tile, step);
 }
-AMP_FN void amp_wino_dy_4(const AmpWinoRows *r, int64_t n, float *to, int64_t tile, int64_t step) {
-  amp_wino_in_dy(4, r, n, to, tile, step);
+AMP_FN void amp_wino_dy_4(const AmpWinoRows *r, const AmpWinoStrip *s, float *to, int64_t tile,
+                          int64_t step) {
+  amp_wino_in_dy(4, r, s, to, tile, step);
 }
 
 /* The nine taps, from the sums of each product. */
 AMP_FN void amp_wino_taps_2(const float *sums, int64_t step, AmpV taps[4][4]) {
-  amp_wino_back(amp_wino_gt, 2, 3, sums, step, taps);
+  amp_wino_back(amp_wino_gt, 2, 3, sums, step, 0, 0, taps);
 }
 AMP_FN void amp_wino_taps_4(const float *sums, int64_t step, AmpV taps[4][4]) {
-  amp_wino_back(amp_wino_gt, 4, 3, sums, step, taps);
+  amp_wino_back(amp_wino_gt, 4, 3, sums, step, 0, 0, taps);
 }
 
 /* ---- a part ---- */
@@ -68,7 +77,7 @@ typedef struct AmpWinoGradPart {
   int64_t block, blocks, group; /* of dy, of x */
   int64_t first, last;          /* pieces */
   float *sums, *x, *dy, *copy;
-  int64_t tiles;           /* of a piece */
+  AmpWinoTiles tiles;      /* of a piece */
   int64_t x_step, dy_step; /* from product to product */
   AmpGradSteps steps[2];   /* of any block, of the last */
   AmpGradFetch fetch;
@@ -93,24 +102,29 @@ AMP_INLINE AmpGradSpan amp_wino_grad_span(const AmpConvGrad *a, int64_t piece) {
 /* Transforms what a piece reads. */
 AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
   const int side = p->a->winograd;
-  const int64_t down = amp_pieces(t->rows, side), across = amp_pieces(t->cols, side);
+  const AmpWinoCut high = amp_wino_cut(t->rows, side, t->rows == p->a->high.out);
   const int64_t ins = amp_wino_grad_ins(p->a), outs = p->blocks * AMP_BLOCK;
-  p->tiles = t->images * down * across;
-  p->x_step = amp_odd_lines(p->tiles * ins);
-  p->dy_step = amp_odd_lines(p->tiles * outs);
-  for (int64_t i = 0; i < t->images * down; i++) {
-    const int64_t image = t->image + i / down, h = t->row + i % down * side;
+  p->tiles = amp_wino_tiles_of(side, t->images, high, &p->a->wide);
+  p->x_step = amp_odd_lines(p->tiles.all * ins);
+  p->dy_step = amp_odd_lines(p->tiles.all * outs);
+  for (int64_t i = 0; i < t->images * high.tiles; i++) {
+    const AmpWinoStrip strip[2] = {amp_wino_strip(&p->tiles, i, 0),
+                                   amp_wino_strip(&p->tiles, i, 1)};
+    const int64_t image = t->image + i / high.tiles, h = t->row + strip->row;
     for (int64_t b = 0; b < amp_blocks(p->x_source.c); b++) {
       AmpWinoRows r;
       amp_wino_rows(&r, &p->x_source, p->copy, b, image, h + p->high.origin, side + 2);
-      (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(
-          &r, p->wide.origin, across, p->x + i * across * ins + b * AMP_BLOCK, ins, p->x_step);
+      for (int less = 0; less < 2; less++)
+        (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(&r, &strip[less],
+                                                      strip[less].col + p->wide.origin,
+                                                      p->x + b * AMP_BLOCK, ins, p->x_step);
     }
     for (int64_t b = 0; b < p->blocks; b++) {
       AmpWinoRows r;
       amp_wino_rows(&r, &p->dy_source, p->copy, b, image, h, side);
-      (side == 2 ? amp_wino_dy_2 : amp_wino_dy_4)(
-          &r, across, p->dy + (b * p->tiles + i * across) * AMP_BLOCK, AMP_BLOCK, p->dy_step);
+      for (int less = 0; less < 2; less++)
+        (side == 2 ? amp_wino_dy_2 : amp_wino_dy_4)(
+            &r, &strip[less], p->dy + b * p->tiles.all * AMP_BLOCK, AMP_BLOCK, p->dy_step);
     }
   }
 }
@@ -119,27 +133,28 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
 AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
   const int64_t ins = amp_wino_grad_ins(p->a), step = amp_odd_lines(AMP_BLOCK * ins);
   const int64_t all = amp_wino_all(p->a->winograd);
-  const AmpGradTile tile = {.images = 1,
-                            .rows = 1,
-                            .cols = p->tiles,
-                            .unit_col = AMP_BLOCK,
-                            .vec_col = ins,
-                            .vec_block = AMP_BLOCK,
-                            .outs = ins};
+  AmpGradTile tile = {.images = 1,
+                      .rows = 1,
+                      .unit_col = AMP_BLOCK,
+                      .vec_col = ins,
+                      .vec_block = AMP_BLOCK,
+                      .outs = ins};
   amp_grad_share(&p->fetch, all * p->blocks * p->steps[0].n);
-  for (int64_t i = 0; i < all; i++)
-    for (int64_t b = 0; b < p->blocks; b++) {
+  for (int64_t i = 0; i < all; i++) {
+    tile.cols = amp_wino_having(&p->tiles, i);
+    for (int64_t b = 0; b < p->blocks && tile.cols > 0; b++) {
       const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks];
       const float *x = p->x + i * p->x_step;
-      const float *dy = p->dy + i * p->dy_step + b * p->tiles * AMP_BLOCK;
+      const float *dy = p->dy + i * p->dy_step + b * p->tiles.all * AMP_BLOCK;
       float *sum = p->sums + (b * all + i) * step;
       for (int s = 0; s < steps->n; s++) {
         const int out = steps->step[s].unit, in = steps->step[s].vec, tiles = steps->step[s].tiles;
         steps->step[s].run(&tile, dy + out, x + in, sum + out * ins + in,
-                           amp_grad_ahead(&p->fetch, tiles * p->tiles, steps->step[s].fetches, x),
+                           amp_grad_ahead(&p->fetch, tiles * tile.cols, steps->step[s].fetches, x),
                            tiles);
       }
     }
+  }
 }
 
 /* Transforms the sums of one block and group back and stores them as K,R,S,C. Returns whether one

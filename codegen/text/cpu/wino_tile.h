@@ -213,13 +213,15 @@ AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, Am
 
 /* Loads, or stores, n vectors that lie `step` floats apart, of which n is even. Addresses are made
  * of two pointers, to the first vector of either half, plus 0, 1 or 2 times the step, which x86-64
- * computes as part of the instruction. */
-AMP_INLINE void amp_wino_get(const float *at, int64_t step, AmpV *v, const int n) {
+ * computes as part of the instruction. The last vector is loaded from `last` floats behind its
+ * place. */
+AMP_INLINE void amp_wino_get(const float *at, int64_t step, int64_t last, AmpV *v, const int n) {
   const float *low = at, *high = at + n / 2 * step;
   AMP_FORGET(low, high);
   AMP_UNROLL(6)
-  for (int i = 0; i < n; i++)
+  for (int i = 0; i < n - 1; i++)
     v[i] = amp_v_load(i < n / 2 ? low + i * step : high + (i - n / 2) * step);
+  v[n - 1] = amp_v_load(high + (n / 2 - 1) * step + last);
 }
 AMP_INLINE void amp_wino_put(float *at, int64_t step, const AmpV *v, const int n) {
   float *low = at, *high = at + n / 2 * step;
@@ -229,19 +231,21 @@ AMP_INLINE void amp_wino_put(float *at, int64_t step, const AmpV *v, const int n
     amp_v_store(i < n / 2 ? low + i * step : high + (i - n / 2) * step, v[i]);
 }
 
-/* B' d B of n neighbouring tiles, of one block of channels: `column` is the first that they read.
- * They are `tile` floats apart, their transformed elements `step`. */
-AMP_INLINE void amp_wino_in_row(const int side, const AmpWinoRows *r, int64_t column, int64_t n,
-                                float *to, int64_t tile, int64_t step) {
+/* B' d B of the tiles of a strip, of one block of channels, whose first result reads from column
+ * `column` on. Tiles are `tile` floats apart, beginning at `to`, and their transformed elements
+ * `step`. */
+AMP_INLINE void amp_wino_in_row(const int side, const AmpWinoRows *r, const AmpWinoStrip *s,
+                                int64_t column, float *to, int64_t tile, int64_t step) {
   enum { STRIP = 4 }; /* tiles that stay in the first-level cache, and their columns */
   const int edge = side + 2;
-  for (int64_t t = 0; t < n; t += STRIP)
+  const int64_t apart = side - s->less_wide, last = edge - 1;
+  for (int64_t t = 0; t < s->tiles; t += STRIP)
     for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
-      const int64_t tiles = amp_least(n - t, STRIP);
+      const int64_t tiles = amp_least(s->tiles - t, STRIP);
       AmpV columns[STRIP * (AMP_WINO_EDGE - 2) + 2][AMP_WINO_EDGE];
-      for (int64_t j = 0; j < side * tiles + 2; j++) {
+      for (int64_t j = 0; j < apart * (tiles - 1) + edge; j++) {
         AmpV d[AMP_WINO_EDGE];
-        const int64_t at = column + side * t + j;
+        const int64_t at = column + apart * t + j;
         if (r->line && l == 0) { /* what is new to the next row of tiles */
           AMP_UNROLL(4)
           for (int i = 2; i < edge; i++)
@@ -251,25 +255,25 @@ AMP_INLINE void amp_wino_in_row(const int side, const AmpWinoRows *r, int64_t co
         amp_wino_b(side, d, columns[j]);
       }
       for (int64_t i = 0; i < tiles; i++) {
-        float *at = to + (t + i) * tile + l;
-        for (int h = 0; h < edge; h++, at += edge * step) {
+        float *at = to + (s->at + t + i) * tile + l;
+        for (int h = 0; h < edge - s->less_high; h++, at += edge * step) {
           AmpV d[AMP_WINO_EDGE], v[AMP_WINO_EDGE];
           AMP_UNROLL(6)
           for (int j = 0; j < edge; j++)
-            d[j] = columns[side * i + j][h];
+            d[j] = columns[apart * i + j][h];
           amp_wino_b(side, d, v);
-          amp_wino_put(at, step, v, edge);
+          amp_wino_put(h == last ? at + s->last * tile : at, step, v, edge);
         }
       }
     }
 }
-AMP_FN void amp_wino_row_2(const AmpWinoRows *r, int64_t column, int64_t n, float *to, int64_t tile,
-                           int64_t step) {
-  amp_wino_in_row(2, r, column, n, to, tile, step);
+AMP_FN void amp_wino_row_2(const AmpWinoRows *r, const AmpWinoStrip *s, int64_t column, float *to,
+                           int64_t tile, int64_t step) {
+  amp_wino_in_row(2, r, s, column, to, tile, step);
 }
-AMP_FN void amp_wino_row_4(const AmpWinoRows *r, int64_t column, int64_t n, float *to, int64_t tile,
-                           int64_t step) {
-  amp_wino_in_row(4, r, column, n, to, tile, step);
+AMP_FN void amp_wino_row_4(const AmpWinoRows *r, const AmpWinoStrip *s, int64_t column, float *to,
+                           int64_t tile, int64_t step) {
+  amp_wino_in_row(4, r, s, column, to, tile, step);
 }
 
 /* ---- of a filter ---- */
@@ -311,15 +315,20 @@ AMP_FN void amp_wino_filter_4(const float *from, int64_t tap, int64_t n, float *
 typedef void AmpWinoTransform(const int side, const AmpV *from, AmpV *to);
 
 /* T p T' of the products p of a tile, or of sums of them, which are `step` floats apart, for a
- * transform T that gives n elements: A' gives results, G' taps of a filter. */
+ * transform T that gives n elements: A' gives results, G' taps of a filter. The last row of
+ * products lies `last` floats behind its place. With `less_wide` there is no last column: results
+ * that depend on it are made of others, which are finite if the tile's own are. */
 AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int side, const int n,
-                              const float *from, int64_t step, AmpV to[4][4]) {
+                              const float *from, int64_t step, int64_t last, int less_wide,
+                              AmpV to[4][4]) {
   const int edge = side + 2;
   AmpV column[AMP_WINO_EDGE][4];
   AMP_UNROLL(6)
   for (int j = 0; j < edge; j++, from += step) {
     AmpV p[AMP_WINO_EDGE];
-    amp_wino_get(from, edge * step, p, edge);
+    if (j == edge - 1 && less_wide)
+      from -= step;
+    amp_wino_get(from, edge * step, last, p, edge);
     transform(side, p, column[j]);
   }
   AMP_UNROLL(4)

@@ -33,7 +33,8 @@ def values(place, end, found):
     the tensors that are furthest apart, and those that two runs of the CUDA part did not make alike."""
     rows = found["rows"] = [["program", "tensors", "median", "worst", "in", "bounds", "other bytes the second time", ""]]
     wrong = []
-    for name, bound in VALUES.items():
+    for name in machine.wanted(VALUES):
+        bound = VALUES[name]
         try:
             first = dump(place, name, "cuda", end)
             off = tensors.distances(dump(place, name, "cpu", end), first)
@@ -145,7 +146,9 @@ def events(folder, kind):
 def train(place, end, found):
     rows = found["rows"] = [["precision", "test accuracy by epoch", "seconds", "images/s (median)", "skipped steps"]]
     data, last = machine.cifar(place, end), {}
-    for dtype in ("fp16", "fp32", "bf16"):
+    for dtype in ("fp16", "bf16", "fp32"):
+        if not machine.wanted([f"cifar_{dtype}"]):
+            continue
         folder = place.work / f"train_{dtype}"
         start = time.monotonic()
         machine.run([place.program(f"cifar_{dtype}"), DEVICE, "--dataset=cifar10", f"--data-dir={data}", f"--model-dir={folder}", "--clean", "-q", "--data-threads=8"], end)

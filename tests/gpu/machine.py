@@ -37,6 +37,14 @@ PROGRAMS = {
 }
 
 
+asked = None  # --programs
+
+
+def wanted(names):
+    """Those that --programs asks for: all, if it is not given."""
+    return [name for name in names if not asked or name in asked]
+
+
 class Place:
     """The folders of results, logs and programs."""
 

@@ -89,7 +89,7 @@ def batch():
     """cuda:orin alone is for AArch64, too, so a batch must notice another runtime for that."""
     def result():
         return re.search(r"1 (made|unchanged|failed)", run(
-            AMPCC, "--batch=model.pb", "--out-dir=batch", "--target=cuda:orin", "--resource-dir=runtime", *SIZE))[1]
+            AMPCC, "--batch=lenet5.pb", "--out-dir=batch", "--target=cuda:orin", "--resource-dir=runtime", *SIZE))[1]
     copy_runtime("runtime")
     got = [result(), result()]
     open("runtime/aarch64/new.h", "w").close()

@@ -21,7 +21,9 @@ void *amprt_library_symbol(void *library, const char *name) {
 int amprt_addresses(const char *host, const char *port, AmprtAddress *out, int most,
                     const char **why) {
   struct addrinfo *list, wish = {.ai_socktype = SOCK_STREAM};
-  int failed = getaddrinfo(host, port, &wish, &list), n = 0;
+  /* This machine is localhost (RFC 6761, 6.3), even if no /etc/hosts says so, and NULL as well. */
+  const char *asked = strcmp(host, "localhost") == 0 ? NULL : host;
+  int failed = getaddrinfo(asked, port, &wish, &list), n = 0;
   if (failed) {
     *why = gai_strerror(failed);
     return 0;

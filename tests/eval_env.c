@@ -28,6 +28,12 @@ EvalTensor *eval_env_set(EvalEnv *env, const char *name, TensorType type) {
   return &env->tensor[env->n - 1];
 }
 
+static EvalTensor copy_of(Arena *arena, const EvalTensor *from) {
+  EvalTensor copy = eval_tensor_new(arena, from->type);
+  memcpy(copy.v, from->v, (size_t)type_count(from->type) * sizeof(double));
+  return copy;
+}
+
 EvalEnv *eval_env_copy(Arena *arena, const EvalEnv *env) {
   EvalEnv *copy = eval_env_new(arena);
   copy->n = copy->cap = env->n;
@@ -35,9 +41,7 @@ EvalEnv *eval_env_copy(Arena *arena, const EvalEnv *env) {
   copy->tensor = arena_alloc(arena, (size_t)env->n * sizeof *copy->tensor);
   for (int i = 0; i < env->n; i++) {
     copy->name[i] = arena_strdup(arena, env->name[i], strlen(env->name[i]));
-    copy->tensor[i] = eval_tensor_new(arena, env->tensor[i].type);
-    memcpy(copy->tensor[i].v, env->tensor[i].v,
-           (size_t)type_count(env->tensor[i].type) * sizeof(double));
+    copy->tensor[i] = copy_of(arena, &env->tensor[i]);
   }
   return copy;
 }
@@ -117,9 +121,7 @@ static void run_effects(Run *run) {
     const Node *node = graph->node[i];
     if (node->op != OP_VARIABLE)
       continue;
-    EvalTensor *old = run->slot[i], copy = eval_tensor_new(run->arena, old->type);
-    memcpy(copy.v, old->v, (size_t)type_count(old->type) * sizeof(double));
-    *old = copy;
+    *run->slot[i] = copy_of(run->arena, run->slot[i]);
   }
   for (int i = 0; i < graph->n_nodes; i++)
     if (op_info[graph->node[i]->op].flags & OPF_EFFECT)

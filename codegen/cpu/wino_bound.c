@@ -137,8 +137,8 @@ static Square tile_at(const AmpWinoTiles *t, int64_t i) {
   return (Square){.image = i / t->wide.tiles / t->high.tiles,
                   .h = amp_wino_first(&t->high, t->side, high),
                   .w = amp_wino_first(&t->wide, t->side, wide),
-                  .rows = t->side - (high >= t->high.tiles - t->high.less),
-                  .cols = t->side - (wide >= t->wide.tiles - t->wide.less)};
+                  .rows = t->side - (high >= amp_wino_whole(&t->high)),
+                  .cols = t->side - (wide >= amp_wino_whole(&t->wide))};
 }
 
 /* What a tile reads, where its first result reads from (h, w) on. */
@@ -146,8 +146,9 @@ static Square read_by(Square tile, int64_t h, int64_t w) {
   return (Square){tile.image, tile.h + h, tile.w + w, EDGE, EDGE};
 }
 
-/* The same of each channel's elements of a square, of images of the dimensions `dim`, whose pixels
- * lie `pixel` elements apart: [channel][ALL]. */
+/* Transforms the magnitudes of a square's elements, channel by channel: [channel][ALL]. Images have
+ * the dimensions `dim`, and their pixels lie `pixel` elements apart. What is beyond an image or the
+ * square counts as 0. */
 static void transformed_square(Bounding *b, const double *from, const int64_t dim[4], int64_t pixel,
                                Square at, const Factors *by, double *to) {
   for (int64_t c = 0; c < dim[3]; c++, to += ALL) {
@@ -229,12 +230,12 @@ static void bound_grad(Bounding *b) {
   const int64_t in[4] = {a->n, a->high.in, a->wide.in, a->c};
   const int64_t out[4] = {a->n, a->high.out, a->wide.out, a->k};
   int64_t side = a->winograd, all = amp_wino_all(side);
-  int64_t down = amp_pieces(a->wino_rows, side), across = amp_pieces(a->wide.out, side);
+  int64_t down = amp_pieces(a->wino_rows, side);
   AmpWinoCut high = amp_wino_cut(a->high.out, side, a->wino_rows >= a->high.out);
   AmpWinoTiles tiles = amp_wino_tiles_of(side, a->n, high, &a->wide);
   int64_t pieces = amp_pieces(amp_wino_grad_pieces(a), a->wino_slots);
-  double gamma =
-      gamma_of(a->wino_images * down * across + pieces + a->wino_slots + method->grad_roundings);
+  double gamma = gamma_of(a->wino_images * down * tiles.wide.tiles + pieces + a->wino_slots +
+                          method->grad_roundings);
   double *x = arena_alloc(b->arena, (size_t)(a->c * ALL) * sizeof *x);
   double *dy = arena_alloc(b->arena, (size_t)(a->k * ALL) * sizeof *dy);
   double *sum = arena_alloc(b->arena, (size_t)(a->k * a->c * ALL) * sizeof *sum);

@@ -21,7 +21,8 @@ void *amprt_library_symbol(void *library, const char *name) {
 int amprt_addresses(const char *host, const char *port, AmprtAddress *out, int most,
                     const char **why) {
   struct addrinfo *list, wish = {.ai_socktype = SOCK_STREAM};
-  /* This machine is localhost (RFC 6761, 6.3), even if no /etc/hosts says so, and NULL as well. */
+  /* localhost always is this machine (RFC 6761, 6.3), for which getaddrinfo wants NULL: there may
+   * be no /etc/hosts that says so. */
   const char *asked = strcmp(host, "localhost") == 0 ? NULL : host;
   int failed = getaddrinfo(asked, port, &wish, &list), n = 0;
   if (failed) {

@@ -163,10 +163,9 @@ static inline int64_t amp_wino_all(int64_t side) {
 }
 
 /* How the results of one axis are cut into tiles: the last `less` ones have side - 1 results. They
- * read what other tiles read, but the last of their products is not needed: no other result than
- * the last one of a tile depends on it. So 14 results are 4 + 4 + 3 + 3, and take 22 products
- * instead of 24. If the results are not `all` of the axis, no tile has less, and the last one may
- * have results beyond them. */
+ * read as much as the others, but do not need the last of their products, which gives only the last
+ * result of a tile. So 14 results are 4 + 4 + 3 + 3, and take 22 products instead of 24. If the
+ * results are not `all` of the axis, every tile has `side`: some may lie beyond the last result. */
 typedef struct AmpWinoCut {
   int64_t tiles, less;
 } AmpWinoCut;
@@ -175,14 +174,19 @@ static inline AmpWinoCut amp_wino_cut(int64_t results, int64_t side, int all) {
   const int64_t tiles = amp_pieces(results, side);
   return (AmpWinoCut){tiles, all ? amp_least(tiles, tiles * side - results) : 0};
 }
+/* How many tiles have `side` results: those before the others. */
+static inline int64_t amp_wino_whole(const AmpWinoCut *c) {
+  return c->tiles - c->less;
+}
 /* The first result of tile t. */
 static inline int64_t amp_wino_first(const AmpWinoCut *c, int64_t side, int64_t t) {
-  return t * side - amp_most(0, t - (c->tiles - c->less));
+  return t * side - amp_most(0, t - amp_wino_whole(c));
 }
 
-/* The tiles of some images, in this order: those with all results, those with less rows, with less
- * columns, and with less of both. So those that have the last row of products lie side by side, if
- * what comes before them is left out, and so do those that have the last column. */
+/* The tiles of some images, in this order: those with all results, those with fewer rows, with
+ * fewer columns, and with fewer of both. Tiles with fewer rows lack the last row of products, those
+ * with fewer columns the last column. So the tiles that have one of the products lie side by side
+ * once those that lack it are left out. */
 typedef struct AmpWinoTiles {
   int64_t side, images;
   AmpWinoCut high, wide;
@@ -194,38 +198,47 @@ static inline AmpWinoTiles amp_wino_tiles_of(int64_t side, int64_t images, AmpWi
   const AmpWinoCut cut = amp_wino_cut(wide->out, side, 1);
   return (AmpWinoTiles){side, images, high, cut, images * high.tiles * cut.tiles};
 }
-/* How many tiles there are with less rows, or not, and with less columns, or not. */
+/* How many tiles there are with fewer rows, or not, and with fewer columns, or not. */
 static inline int64_t amp_wino_kind(const AmpWinoTiles *t, int less_high, int less_wide) {
-  return t->images * (less_high ? t->high.less : t->high.tiles - t->high.less) *
-         (less_wide ? t->wide.less : t->wide.tiles - t->wide.less);
+  return t->images * (less_high ? t->high.less : amp_wino_whole(&t->high)) *
+         (less_wide ? t->wide.less : amp_wino_whole(&t->wide));
 }
-/* How many tiles have product i. */
-static inline int64_t amp_wino_having(const AmpWinoTiles *t, int64_t i) {
-  const int64_t edge = t->side + 2;
-  const int64_t high = t->high.tiles - (i / edge == edge - 1 ? t->high.less : 0);
-  const int64_t wide = t->wide.tiles - (i % edge == edge - 1 ? t->wide.less : 0);
-  return t->images * high * wide;
+/* Is product i of the last column (1), of the last row (2), of both (3), or of neither (0)? */
+enum { AMP_WINO_LASTS = 4 };
+static inline int amp_wino_lasts(int side, int i) {
+  const int edge = side + 2;
+  return (i / edge == edge - 1) * 2 + (i % edge == edge - 1);
+}
+/* How many tiles have the products for which amp_wino_lasts is so. */
+static inline int64_t amp_wino_having(const AmpWinoTiles *t, int lasts) {
+  return t->images * (lasts & 2 ? amp_wino_whole(&t->high) : t->high.tiles) *
+         (lasts & 1 ? amp_wino_whole(&t->wide) : t->wide.tiles);
 }
 
-/* Neighbouring tiles of row `row` of the tiles of all images that have less columns, or not. */
+/* Neighbouring tiles of one row that all have fewer columns, or all not. */
 typedef struct AmpWinoStrip {
-  int64_t tiles, row, col; /* how many; their first result in the image */
-  int64_t at;              /* where the first tile lies, */
-  int64_t last;            /* and from there, the first one of the last row of products */
+  int64_t tiles;
+  int64_t image, row, col; /* of the first result of the first tile */
+  int64_t at;              /* the number of the first tile in the order of AmpWinoTiles; */
+  int64_t last;            /* what is added to it for products of the last row */
   int less_high, less_wide;
 } AmpWinoStrip;
 
+/* How many strips a row of tiles has, 1 or 2. */
+static inline int amp_wino_strips(const AmpWinoTiles *t) {
+  return t->wide.less ? 2 : 1;
+}
+/* Strip 0 or 1 of a row of tiles, of which each image has t->high.tiles. */
 static inline AmpWinoStrip amp_wino_strip(const AmpWinoTiles *t, int64_t row, int less_wide) {
-  const int64_t down = row % t->high.tiles, whole = t->high.tiles - t->high.less;
-  const int64_t cols = t->wide.tiles - t->wide.less;
-  AmpWinoStrip s = {.tiles = less_wide ? t->wide.less : cols,
+  const int64_t image = row / t->high.tiles, down = row % t->high.tiles;
+  const int64_t high = amp_wino_whole(&t->high), wide = amp_wino_whole(&t->wide);
+  AmpWinoStrip s = {.tiles = less_wide ? t->wide.less : wide,
+                    .image = image,
                     .row = amp_wino_first(&t->high, t->side, down),
-                    .col = less_wide ? cols * t->side : 0,
-                    .less_high = down >= whole,
+                    .col = less_wide ? wide * t->side : 0,
+                    .less_high = down >= high,
                     .less_wide = less_wide};
-  const int64_t rows = s.less_high ? t->high.less : whole;
-  const int64_t before = row / t->high.tiles * rows + (s.less_high ? down - whole : down);
-  s.at = before * s.tiles;
+  s.at = (s.less_high ? image * t->high.less + down - high : image * high + down) * s.tiles;
   if (s.less_high || less_wide)
     s.at += amp_wino_kind(t, 0, 0);
   if (less_wide) {

@@ -118,14 +118,13 @@ AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p, int64_t firs
   const AmpSource source = amp_conv_source(run, p->a);
   const int side = p->a->winograd;
   for (int64_t i = first; i < last; i++) {
-    const int64_t image = p->image + i / p->tiles.high.tiles;
     const AmpWinoStrip strip[2] = {amp_wino_strip(&p->tiles, i, 0),
                                    amp_wino_strip(&p->tiles, i, 1)};
     for (int64_t b = 0; b < amp_blocks(p->a->c); b++) {
       AmpWinoRows rows;
-      amp_wino_rows(&rows, &source, p->spare, b, image, p->row + strip->row + p->high.origin,
-                    side + 2);
-      for (int less = 0; less < 2; less++)
+      amp_wino_rows(&rows, &source, p->spare, b, p->image + strip->image,
+                    p->row + strip->row + p->high.origin, side + 2);
+      for (int less = 0; less < amp_wino_strips(&p->tiles); less++)
         (side == 2 ? amp_wino_row_2
                    : amp_wino_row_4)(&rows, &strip[less], strip[less].col + p->wide.origin,
                                      p->in + b * p->tiles.all * AMP_BLOCK, AMP_BLOCK, p->in_step);
@@ -225,11 +224,14 @@ AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_s
                               int m, int64_t first, int64_t last) {
   const AmpConv *a = p->a;
   const int vectors = amp_wino_vectors(m), outs = vectors * AMP_WIDE;
-  AmpWinoRuns runs = amp_wino_runs(p->tiles.all, vectors);
-  const AmpWinoFetches fetches = amp_wino_fetches(p, (runs.whole + runs.fewer) * (last - first));
+  AmpWinoRuns runs[AMP_WINO_LASTS];
+  for (int lasts = 0; lasts < AMP_WINO_LASTS; lasts++)
+    runs[lasts] = amp_wino_runs(amp_wino_having(&p->tiles, lasts), vectors);
+  const AmpWinoFetches fetches =
+      amp_wino_fetches(p, (runs[0].whole + runs[0].fewer) * (last - first));
   AmpWinoRun run = {.block = p->tiles.all * AMP_BLOCK};
   for (int i = 0; i < amp_wino_all(a->winograd); i++, w += w_step) {
-    runs = amp_wino_runs(amp_wino_having(&p->tiles, i), vectors);
+    const AmpWinoRuns *tiles = &runs[amp_wino_lasts(a->winograd, i)];
     run.w = w;
     run.x = p->in + i * p->in_step + first * p->tiles.all;
     amp_wino_fetch(p, &fetches, &run, i, g);
@@ -240,10 +242,10 @@ AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_s
       run.channels = amp_least(AMP_WINO_CHANNELS, last - c);
       run.goes_on = c > 0;
       if (vectors == 1) {
-        amp_wino_thin(&run, runs.whole);
+        amp_wino_thin(&run, tiles->whole);
       } else {
-        amp_wino_many(&run, runs.whole);
-        amp_wino_fewer(&run, runs.fewer);
+        amp_wino_many(&run, tiles->whole);
+        amp_wino_fewer(&run, tiles->fewer);
       }
     }
   }
@@ -298,38 +300,44 @@ AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], float *to, int64_t 
   }
 }
 
-/* Transforms the products of m channels, from k on, back and stores the results. Returns whether
- * one of them is Inf or NaN. */
-AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, int m) {
+/* Transforms the products of a strip's tiles and of m channels, from k on, back and stores the
+ * results. `wild` stays 0 while they are finite. It has one sum for each row of a tile's results:
+ * all products in a single one would wait for each other. */
+AMP_INLINE void amp_wino_out_strip(const int side, const AmpWinoBlock *p, const AmpWinoStrip *s,
+                                   int64_t k, int m, AmpV wild[4]) {
   const AmpConv *a = p->a;
   const int64_t col = amp_out_pixel(a), row = a->wide.out * col;
-  const int64_t width = amp_wino_vectors(m) * AMP_WIDE;
-  /* One sum for each row of a tile's results: all products in a single one would wait for each
-   * other. */
+  const int64_t width = amp_wino_vectors(m) * AMP_WIDE, apart = side - s->less_wide;
+  const int64_t image = p->image + s->image, h = p->row + s->row;
+  const int64_t rows = amp_least(a->high.out - h, side - s->less_high);
+  /* A tile with fewer rows has no last row of products. The row before it is read in its place:
+   * what comes of it is not stored, but has to be finite. */
+  const int64_t last = s->less_high ? -(side + 2) * p->products_step : s->last * width;
+  const float *from = p->products + s->at * width;
+  int64_t to = (image * a->high.out + h) * row + s->col * col + k;
+  for (int64_t c = 0; c < s->tiles; c++, from += width, to += apart * col)
+    for (int v = 0; v < m; v += AMP_WIDE) {
+      AmpV y[4][4];
+      amp_wino_back(amp_wino_a, side, side, from + v, p->products_step, last, s->less_wide, y);
+      const int64_t cols = amp_least(a->wide.out - s->col - apart * c, apart);
+      if (a->out.dtype == AMPRT_F32 && m - v >= AMP_WIDE)
+        amp_wino_store(side, y, (float *)p->out + to + v, row, col, rows, cols);
+      else
+        amp_wino_write(side, y, &a->out, p->out, to + v, row, col, rows, cols, m - v);
+      AMP_UNROLL(16)
+      for (int i = 0; i < side * side; i++)
+        wild[i / side] = amp_v_fma(y[i / side][i % side], amp_v_all(0), wild[i / side]);
+    }
+}
+
+/* The same of all tiles of a block. Returns whether a result is Inf or NaN. */
+AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, int m) {
   AmpV wild[4] = {amp_v_all(0), amp_v_all(0), amp_v_all(0), amp_v_all(0)};
-  for (int64_t r = 0; r < 2 * p->images * p->tiles.high.tiles; r++) {
-    const AmpWinoStrip s = amp_wino_strip(&p->tiles, r / 2, r % 2);
-    const int64_t image = p->image + r / 2 / p->tiles.high.tiles, h = p->row + s.row;
-    const float *from = p->products + s.at * width;
-    int64_t to = ((image * a->high.out + h) * a->wide.out + s.col) * col + k;
-    const int64_t rows = amp_least(a->high.out - h, side - s.less_high);
-    const int64_t apart = side - s.less_wide;
-    /* without a last row of products, the one before it takes its place */
-    const int64_t last = s.less_high ? -(side + 2) * p->products_step : s.last * width;
-    for (int64_t c = 0; c < s.tiles; c++, from += width, to += apart * col)
-      for (int v = 0; v < m; v += AMP_WIDE) {
-        AmpV y[4][4];
-        amp_wino_back(amp_wino_a, side, side, from + v, p->products_step, last, s.less_wide, y);
-        const int64_t cols = amp_least(a->wide.out - s.col - apart * c, apart);
-        if (a->out.dtype == AMPRT_F32 && m - v >= AMP_WIDE)
-          amp_wino_store(side, y, (float *)p->out + to + v, row, col, rows, cols);
-        else
-          amp_wino_write(side, y, &a->out, p->out, to + v, row, col, rows, cols, m - v);
-        AMP_UNROLL(16)
-        for (int i = 0; i < side * side; i++)
-          wild[i / side] = amp_v_fma(y[i / side][i % side], amp_v_all(0), wild[i / side]);
-      }
-  }
+  for (int64_t r = 0; r < p->images * p->tiles.high.tiles; r++)
+    for (int less = 0; less < amp_wino_strips(&p->tiles); less++) {
+      const AmpWinoStrip strip = amp_wino_strip(&p->tiles, r, less);
+      amp_wino_out_strip(side, p, &strip, k, m, wild);
+    }
   return amp_v_any((wild[0] + wild[1]) + (wild[2] + wild[3]) != 0);
 }
 
@@ -422,7 +430,7 @@ AMP_FN void amp_wino_size(AmpWinoBlock *p) {
  * block, and so on, until they are subnormal numbers, with which a CPU computes slowly. */
 AMP_FN void amp_wino_zero_past(const AmpWinoBlock *p) {
   for (int i = 0; i < amp_wino_all(p->a->winograd); i++) {
-    const int64_t tiles = amp_wino_having(&p->tiles, i);
+    const int64_t tiles = amp_wino_having(&p->tiles, amp_wino_lasts(p->a->winograd, i));
     const int64_t past = amp_wino_runs(tiles, amp_wino_vectors((int)p->a->k)).past;
     amp_zero(p->in + i * p->in_step + tiles * AMP_BLOCK, past * AMP_BLOCK);
   }

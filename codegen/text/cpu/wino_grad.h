@@ -19,8 +19,8 @@
 /* ---- transforms ---- */
 
 /* A dy A' of the tiles of a strip of dy, of one block of channels: they are `tile` floats apart,
- * beginning at `to`, and their transformed elements `step`. What is beyond a tile with less results
- * belongs to the next one, and counts as zeros. */
+ * beginning at `to`, and their transformed elements `step`. What is beyond a tile with fewer
+ * results belongs to the next one, and counts as zeros. */
 AMP_INLINE void amp_wino_in_dy(const int side, const AmpWinoRows *r, const AmpWinoStrip *s,
                                float *to, int64_t tile, int64_t step) {
   const int edge = side + 2;
@@ -110,11 +110,11 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
   for (int64_t i = 0; i < t->images * high.tiles; i++) {
     const AmpWinoStrip strip[2] = {amp_wino_strip(&p->tiles, i, 0),
                                    amp_wino_strip(&p->tiles, i, 1)};
-    const int64_t image = t->image + i / high.tiles, h = t->row + strip->row;
+    const int64_t image = t->image + strip->image, h = t->row + strip->row;
     for (int64_t b = 0; b < amp_blocks(p->x_source.c); b++) {
       AmpWinoRows r;
       amp_wino_rows(&r, &p->x_source, p->copy, b, image, h + p->high.origin, side + 2);
-      for (int less = 0; less < 2; less++)
+      for (int less = 0; less < amp_wino_strips(&p->tiles); less++)
         (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(&r, &strip[less],
                                                       strip[less].col + p->wide.origin,
                                                       p->x + b * AMP_BLOCK, ins, p->x_step);
@@ -122,7 +122,7 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
     for (int64_t b = 0; b < p->blocks; b++) {
       AmpWinoRows r;
       amp_wino_rows(&r, &p->dy_source, p->copy, b, image, h, side);
-      for (int less = 0; less < 2; less++)
+      for (int less = 0; less < amp_wino_strips(&p->tiles); less++)
         (side == 2 ? amp_wino_dy_2 : amp_wino_dy_4)(
             &r, &strip[less], p->dy + b * p->tiles.all * AMP_BLOCK, AMP_BLOCK, p->dy_step);
     }
@@ -140,8 +140,8 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
                       .vec_block = AMP_BLOCK,
                       .outs = ins};
   amp_grad_share(&p->fetch, all * p->blocks * p->steps[0].n);
-  for (int64_t i = 0; i < all; i++) {
-    tile.cols = amp_wino_having(&p->tiles, i);
+  for (int i = 0; i < all; i++) {
+    tile.cols = amp_wino_having(&p->tiles, amp_wino_lasts(p->a->winograd, i));
     for (int64_t b = 0; b < p->blocks && tile.cols > 0; b++) {
       const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks];
       const float *x = p->x + i * p->x_step;

@@ -213,8 +213,8 @@ AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, Am
 
 /* Loads, or stores, n vectors that lie `step` floats apart, of which n is even. Addresses are made
  * of two pointers, to the first vector of either half, plus 0, 1 or 2 times the step, which x86-64
- * computes as part of the instruction. The last vector is loaded from `last` floats behind its
- * place. */
+ * computes as part of the instruction. The last of the vectors that are loaded lies `last` floats
+ * behind where it would lie then. */
 AMP_INLINE void amp_wino_get(const float *at, int64_t step, int64_t last, AmpV *v, const int n) {
   const float *low = at, *high = at + n / 2 * step;
   AMP_FORGET(low, high);
@@ -231,9 +231,10 @@ AMP_INLINE void amp_wino_put(float *at, int64_t step, const AmpV *v, const int n
     amp_v_store(i < n / 2 ? low + i * step : high + (i - n / 2) * step, v[i]);
 }
 
-/* B' d B of the tiles of a strip, of one block of channels, whose first result reads from column
- * `column` on. Tiles are `tile` floats apart, beginning at `to`, and their transformed elements
- * `step`. */
+/* B' d B of the tiles of a strip, for one block of channels. The first tile reads from column
+ * `column` of the rows on. What is stored of each tile lies `tile` floats behind that of the tile
+ * before it, in the order of AmpWinoTiles from `to` on, and its transformed elements are `step`
+ * apart. */
 AMP_INLINE void amp_wino_in_row(const int side, const AmpWinoRows *r, const AmpWinoStrip *s,
                                 int64_t column, float *to, int64_t tile, int64_t step) {
   enum { STRIP = 4 }; /* tiles that stay in the first-level cache, and their columns */
@@ -316,8 +317,9 @@ typedef void AmpWinoTransform(const int side, const AmpV *from, AmpV *to);
 
 /* T p T' of the products p of a tile, or of sums of them, which are `step` floats apart, for a
  * transform T that gives n elements: A' gives results, G' taps of a filter. The last row of
- * products lies `last` floats behind its place. With `less_wide` there is no last column: results
- * that depend on it are made of others, which are finite if the tile's own are. */
+ * products lies `last` floats behind where it would lie then. With `less_wide` the tile has no last
+ * column of products: the column before it is read in its place, and what comes of it, which is
+ * not used, is finite if the products are. */
 AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int side, const int n,
                               const float *from, int64_t step, int64_t last, int less_wide,
                               AmpV to[4][4]) {

@@ -298,25 +298,36 @@ static void test_watchdog(void **state) {
   expect(well, 0, "well");
 }
 
-/* A job that is suspended as a whole goes on afterwards. */
+/* A job that is suspended as a whole goes on afterwards. The limit is shorter than the time it
+ * stands still and far above the 0.8 s that it runs: a loaded machine must not reach it. */
+static volatile sig_atomic_t continued;
+
+static void on_continue(int signal) {
+  (void)signal;
+  continued = 1;
+}
+
 static void suspended(int rank, const void *arg) {
   AmprtWatchdog *w = watchdog_of(rank, 60);
   (void)arg;
-  amprt_watchdog_begin(w, "an exchange", 2);
-  for (int i = 0; i < 100; i++)
-    nap(0.01);
+  amprt_watchdog_begin(w, "an exchange", 4);
+  while (!continued)
+    nap(0.1);
+  nap(0.5); /* the watchdog looks several times at how long the wait has lasted */
   amprt_watchdog_end(w);
   say(0, "well");
 }
 
 static void test_suspended(void **state) {
   (void)state;
+  signal(SIGCONT, on_continue); /* the child's from its first moment */
   Child child = begin(suspended, 0, NULL);
   nap(0.3);
   kill(child.pid, SIGSTOP);
-  nap(2.5);
+  nap(4.5);
   kill(child.pid, SIGCONT);
   expect(child, 0, "well");
+  signal(SIGCONT, SIG_DFL);
 }
 
 int main(int argc, char **argv) {

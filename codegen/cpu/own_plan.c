@@ -292,17 +292,20 @@ static void add_loop(OwnPlan *plan, const Node *main, const Kernel *loop) {
 }
 
 /* Where CPUs that multiply bf16 compute directly and others by Winograd's method, both use the same
- * tiles. This makes their rows a multiple of `side`, the side of that method's tiles, or of 2 where
- * there are too few. Returns which, and 0 where tiles are not whole rows or single ones. */
-static int even_tiles(AmpConv *a, int side) {
-  if (a->cols < a->wide.out)
+ * tiles. This makes their rows a multiple of the side of that method's tiles, which become smaller
+ * ones where there are too few. Returns the form, and 0 where tiles are not whole rows or single
+ * ones. */
+static int even_tiles(AmpConv *a, int form) {
+  if (a->cols < amp_wino_results(a, &a->wide))
     return 0;
-  if (a->rows >= a->high.out)
-    return side;
-  while (side > 1 && a->rows < side)
-    side /= 2;
-  a->rows -= a->rows % side;
-  return side > 1 ? side : 0;
+  if (a->rows >= amp_wino_results(a, &a->high))
+    return form;
+  if (form == AMP_WINO_LARGE && a->rows < amp_wino_side(form))
+    form = AMP_WINO_SMALL;
+  if (a->rows < amp_wino_side(form))
+    return 0;
+  a->rows -= a->rows % amp_wino_side(form);
+  return form;
 }
 
 static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {

@@ -82,8 +82,73 @@ static const Method large = {
     .grad_roundings = 26,
 };
 
-static const Method *method_of(int64_t side) {
-  return side == 2 ? &small : &large;
+#define A   0.75
+#define B   2.0
+#define G_0 (1 / (A * A * B))
+#define G_1 (1 / (2 * A * A * (B - A)))
+#define G_2 (1 / (2 * A * A * (B + A)))
+#define G_3 (1 / (B * (B * B - A * A)))
+#define STRIDED_G                                                                                  \
+  {                                                                                                \
+    6, 3, {                                                                                        \
+      {G_0, 0, 0}, {G_1, 0, A * G_1}, {G_2, 0, A * G_2}, {G_3, 0, B * G_3}, {0, 1, 0}, {           \
+        0, 0, 1                                                                                    \
+      }                                                                                            \
+    }                                                                                              \
+  }
+static const Method strided = {
+    .b = {9,
+          9,
+          {{A * A * B, 0, A *A, 0, B, 0, 1},
+           {0, 0, A *B, 0, A + B, 0, 1},
+           {0, 0, A *B, 0, A + B, 0, 1},
+           {0, 0, A *A, 0, 0, 0, 1},
+           {0, 1},
+           {0, 0, 0, 1},
+           {0, 0, 0, 0, 0, 1},
+           {0, 0, 0, 0, 0, 0, 0, 1},
+           {0, 0, A *A *B, 0, A *A, 0, B, 0, 1}}},
+    .g = STRIDED_G,
+    .a = {4,
+          9,
+          {{1, 1, 1, 1, 1},
+           {0, A, A, B, 0, 1},
+           {0, A *A, A *A, B *B, 0, 0, 1},
+           {0, A *A *A, A *A *A, B *B *B, 0, 0, 0, 1, 1}}},
+    .conv_roundings = 18,
+};
+/* For data gradients of stride 2. */
+static const Method strided_back = {
+    .b = {9,
+          5,
+          {{A * A * B, A *A, B, 1},
+           {0, A *B, A + B, 1},
+           {0, A *B, A + B, 1},
+           {0, A *A, 0, 1},
+           {1},
+           {0, 1},
+           {0, 0, 1},
+           {0, 0, 0, 1},
+           {0, A *A *B, A *A, B, 1}}},
+    .g = STRIDED_G,
+    .a = {8,
+          9,
+          {{0, 0, 0, 0, 1},
+           {1, 1, 1, 1},
+           {0, 0, 0, 0, 0, 1},
+           {0, A, A, B},
+           {0, 0, 0, 0, 0, 0, 1},
+           {0, A *A, A *A, B *B},
+           {0, 0, 0, 0, 0, 0, 0, 1},
+           {0, A *A *A, A *A *A, B *B *B, 0, 0, 0, 0, 1}}},
+    .conv_roundings = 18,
+};
+
+static const Method *method_of(int form, bool backward) {
+  return form == AMP_WINO_SMALL   ? &small
+         : form == AMP_WINO_LARGE ? &large
+         : backward               ? &strided_back
+                                  : &strided;
 }
 
 /* to = T x T' for x, f->cols in square; `to` is f->rows in square. */
@@ -119,7 +184,7 @@ static double seen(Bounding *b, double x) {
 }
 
 /* Transforms the magnitudes of n numbers. Products that are subnormal are off by 2^-150 each, which
- * together are less than gamma(11) or, for the large tiles' more products, gamma(25) of 2^-124. */
+ * together are less than gamma(11) or, for the larger tiles' more products, gamma(19) of 2^-124. */
 static void transformed(Bounding *b, const Factors *by, const double *x, double *to) {
   both_ways(by, x, to);
   for (int p = 0; p < by->rows * by->rows; p++)
@@ -131,19 +196,21 @@ typedef struct Square {
   int64_t image, h, w, rows, cols;
 } Square;
 
-/* The results of tile i of all images, one behind the other. */
+/* The results of tile i of all images, one behind the other. Those of a data gradient of stride 2
+ * are pairs. */
 static Square tile_at(const AmpWinoTiles *t, int64_t i) {
   int64_t wide = i % t->wide.tiles, high = i / t->wide.tiles % t->high.tiles;
   return (Square){.image = i / t->wide.tiles / t->high.tiles,
-                  .h = amp_wino_first(&t->high, t->side, high),
-                  .w = amp_wino_first(&t->wide, t->side, wide),
-                  .rows = t->side - (high >= amp_wino_whole(&t->high)),
-                  .cols = t->side - (wide >= amp_wino_whole(&t->wide))};
+                  .h = amp_wino_first(&t->high, t->form, high),
+                  .w = amp_wino_first(&t->wide, t->form, wide),
+                  .rows = amp_wino_side(t->form) - (high >= amp_wino_whole(&t->high)),
+                  .cols = amp_wino_side(t->form) - (wide >= amp_wino_whole(&t->wide))};
 }
 
-/* What a tile reads, where its first result reads from (h, w) on. */
-static Square read_by(Square tile, int64_t h, int64_t w) {
-  return (Square){tile.image, tile.h + h, tile.w + w, EDGE, EDGE};
+/* What a tile reads. */
+static Square read_by(Square tile, const AmpAxis *high, const AmpAxis *wide) {
+  return (Square){tile.image, tile.h * high->step + high->origin,
+                  tile.w * wide->step + wide->origin, EDGE, EDGE};
 }
 
 /* Transforms the magnitudes of a square's elements, channel by channel: [channel][ALL]. Images have
@@ -180,7 +247,9 @@ static double *transformed_filter(Bounding *b, const Method *method) {
 /* The bounds of one tile, from its transformed operands. */
 static void bound_tile(Bounding *b, const double *u, const double *v, Square at) {
   const AmpConv *a = b->conv;
-  const Method *method = method_of(a->winograd);
+  const Method *method = method_of(a->winograd, a->backward);
+  int gives = method->a.rows, each = gives / amp_wino_side(a->winograd);
+  int64_t h = at.h * each, w = at.w * each;
   double gamma = gamma_of(a->c + method->conv_roundings);
   for (int64_t k = 0; k < a->k; k++) {
     double m[ALL], y[ALL];
@@ -188,36 +257,31 @@ static void bound_tile(Bounding *b, const double *u, const double *v, Square at)
       m[p] = 0x1p-123; /* gamma(c + 10) of which is more than c * 2^-150 */
     for (int64_t c = 0; c < a->c; c++)
       for (int p = 0; p < amp_wino_all(a->winograd); p++)
-        m[p] += u[(k * a->c + c) * ALL + p] * v[c * ALL + p];
+        m[p] += u[(k * a->c + c) * ALL + amp_wino_filter_of(a->winograd, p)] * v[c * ALL + p];
     transformed(b, &method->a, m, y);
-    for (int i = 0; i < a->winograd * a->winograd; i++) {
-      int64_t row = i / a->winograd, col = i % a->winograd;
-      if (row < amp_least(at.rows, a->high.out - at.h) &&
-          col < amp_least(at.cols, a->wide.out - at.w))
-        b->out[((at.image * a->high.out + at.h + row) * a->wide.out + at.w + col) *
-                   amp_out_pixel(a) +
+    for (int i = 0; i < gives * gives; i++) {
+      int64_t row = i / gives, col = i % gives;
+      if (row < amp_least(at.rows * each, a->high.out - h) &&
+          col < amp_least(at.cols * each, a->wide.out - w))
+        b->out[((at.image * a->high.out + h + row) * a->wide.out + w + col) * amp_out_pixel(a) +
                k] = gamma * y[i];
     }
   }
 }
 
-static AmpAxis axis_of(const AmpWindow *w, bool backward) {
-  return backward ? amp_axis_backward(w, 0) : amp_axis_forward(w);
-}
-
 static void bound_conv(Bounding *b) {
   const AmpConv *a = b->conv;
-  const Method *method = method_of(a->winograd);
+  const Method *method = method_of(a->winograd, a->backward);
   const int64_t in[4] = {a->n, a->high.in, a->wide.in, a->c};
-  AmpAxis high = axis_of(&a->high, a->backward), wide = axis_of(&a->wide, a->backward);
+  AmpAxis high = amp_axis_span(&a->high, a->backward);
+  AmpAxis wide = amp_axis_span(&a->wide, a->backward);
   const double *u = transformed_filter(b, method);
   double *v = arena_alloc(b->arena, (size_t)(a->c * ALL) * sizeof *v);
-  AmpWinoCut down = amp_wino_cut(a->high.out, a->winograd, a->wino_rows >= a->high.out);
-  AmpWinoTiles tiles = amp_wino_tiles_of(a->winograd, a->n, down, &a->wide);
+  AmpWinoCut down = amp_wino_cut(high.outs, a->winograd, a->wino_rows >= high.outs);
+  AmpWinoTiles tiles = amp_wino_tiles_of(a->winograd, a->n, down, wide.outs);
   for (int64_t i = 0; i < tiles.all; i++) {
     const Square tile = tile_at(&tiles, i);
-    transformed_square(b, b->in, in, a->in_pixel, read_by(tile, high.origin, wide.origin),
-                       &method->b, v);
+    transformed_square(b, b->in, in, a->in_pixel, read_by(tile, &high, &wide), &method->b, v);
     bound_tile(b, u, v, tile);
   }
 }
@@ -226,13 +290,14 @@ static void bound_conv(Bounding *b) {
 
 static void bound_grad(Bounding *b) {
   const AmpConvGrad *a = b->grad;
-  const Method *method = method_of(a->winograd);
+  const Method *method = method_of(a->winograd, false);
+  const AmpAxis high_axis = amp_axis_forward(&a->high), wide_axis = amp_axis_forward(&a->wide);
   const int64_t in[4] = {a->n, a->high.in, a->wide.in, a->c};
   const int64_t out[4] = {a->n, a->high.out, a->wide.out, a->k};
-  int64_t side = a->winograd, all = amp_wino_all(side);
-  int64_t down = amp_pieces(a->wino_rows, side);
-  AmpWinoCut high = amp_wino_cut(a->high.out, side, a->wino_rows >= a->high.out);
-  AmpWinoTiles tiles = amp_wino_tiles_of(side, a->n, high, &a->wide);
+  int64_t all = amp_wino_all(a->winograd);
+  int64_t down = amp_pieces(a->wino_rows, amp_wino_side(a->winograd));
+  AmpWinoCut high = amp_wino_cut(a->high.out, a->winograd, a->wino_rows >= a->high.out);
+  AmpWinoTiles tiles = amp_wino_tiles_of(a->winograd, a->n, high, a->wide.out);
   int64_t pieces = amp_pieces(amp_wino_grad_pieces(a), a->wino_slots);
   double gamma = gamma_of(a->wino_images * down * tiles.wide.tiles + pieces + a->wino_slots +
                           method->grad_roundings);
@@ -241,7 +306,7 @@ static void bound_grad(Bounding *b) {
   double *sum = arena_alloc(b->arena, (size_t)(a->k * a->c * ALL) * sizeof *sum);
   for (int64_t t = 0; t < tiles.all; t++) {
     const Square tile = tile_at(&tiles, t);
-    transformed_square(b, b->in, in, a->c * a->groups, read_by(tile, -a->high.pad, -a->wide.pad),
+    transformed_square(b, b->in, in, a->c * a->groups, read_by(tile, &high_axis, &wide_axis),
                        &method->b, x);
     transformed_square(b, b->filter, out, a->k * a->groups, tile, &method->e, dy);
     for (int64_t i = 0; i < a->k * a->c; i++)

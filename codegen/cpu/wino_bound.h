@@ -19,10 +19,11 @@
  *
  * where c of the roundings are of the sum over c channels, one for each product and sum. For
  * F(2x2,3x3) r is 10: 2 of B', in each direction 1, 4 of G, 4 of A'; for F(4x4,3x3) 24: 8 of each,
- * in each direction at most a factor of G, a product and two sums, or three sums and a product. It
- * is the componentwise form of Theorem 2 of Barabasz, Anderson, Soodhalter and Gregg, Error
- * Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks, ACM
- * Transactions on Mathematical Software 46(4), 2020.
+ * in each direction at most a factor of G, a product and two sums, or three sums and a product.
+ * With stride 2 it is 18: 4 of B', in each direction two sums; 6 of G, a factor, a product and a
+ * sum; 8 of A', four sums. It is the componentwise form of Theorem 2 of Barabasz, Anderson,
+ * Soodhalter and Gregg, Error Analysis and Improving the Accuracy of Winograd Convolution for Deep
+ * Neural Networks, ACM Transactions on Mathematical Software 46(4), 2020.
  *
  * The same holds for filters' gradients with s slots of p pieces of t tiles:
  *

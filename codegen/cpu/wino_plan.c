@@ -11,8 +11,13 @@ enum { SLOTS = 16, SLOTS_BYTES = 5 << 18 };
 /* Elements of the largest filters with which it is faster than products of pairs of bf16. */
 enum { MOST_OVER_PAIRS = 1 << 15 };
 
-static bool is_3x3(const AmpWindow *high, const AmpWindow *wide) {
-  return high->taps == 3 && wide->taps == 3 && high->stride == 1 && wide->stride == 1;
+/* Along an axis: 3 taps, stride 1 or 2, and in a data gradient of stride 2 the padding with which
+ * the even elements of dx are those of tap 1 (wino_tile.h). */
+static bool can_be(const AmpWindow *high, const AmpWindow *wide, bool backward) {
+  bool strided = high->stride == 2 && wide->stride == 2;
+  bool fits = (high->stride == 1 && wide->stride == 1) ||
+              (strided && (!backward || (high->pad == 1 && wide->pad == 1)));
+  return high->taps == 3 && wide->taps == 3 && fits;
 }
 
 /* Is the method taken wherever it can be? */
@@ -20,27 +25,38 @@ static bool is_forced(Winograd winograd) {
   return winograd == WINOGRAD_ALWAYS || winograd == WINOGRAD_BY_CHANNELS;
 }
 
-static int64_t image_tiles(const AmpWindow *high, const AmpWindow *wide, int64_t side) {
-  return amp_pieces(high->out, side) * amp_pieces(wide->out, side);
+static int64_t image_tiles(const AmpConv *a, int form) {
+  int side = amp_wino_side(form);
+  return amp_pieces(amp_wino_results(a, &a->high), side) *
+         amp_pieces(amp_wino_results(a, &a->wide), side);
 }
 
-static int64_t axis_products(const AmpWindow *w, int64_t side) {
-  AmpWinoCut cut = amp_wino_cut(w->out, side, 1);
-  return cut.tiles * (side + 2) - cut.less;
+static int64_t axis_products(const AmpWindow *w, int form) {
+  AmpWinoCut cut = amp_wino_cut(w->out, form, 1);
+  return cut.tiles * form - cut.less * amp_wino_spared(form);
 }
 
-static int64_t products(const AmpWindow *high, const AmpWindow *wide, int64_t side) {
-  return axis_products(high, side) * axis_products(wide, side);
+static int64_t products(const AmpWindow *high, const AmpWindow *wide, int form) {
+  return axis_products(high, form) * axis_products(wide, form);
 }
 
 /* Tiles of 4 x 4 results where they take fewer products than those of 2 x 2. */
-static int side_of(const AmpWindow *high, const AmpWindow *wide) {
-  return products(high, wide, 4) < products(high, wide, 2) ? 4 : 2;
+static int form_of(const AmpWindow *high, const AmpWindow *wide) {
+  if (high->stride == 2)
+    return AMP_WINO_STRIDED;
+  bool large = products(high, wide, AMP_WINO_LARGE) < products(high, wide, AMP_WINO_SMALL);
+  return large ? AMP_WINO_LARGE : AMP_WINO_SMALL;
 }
 
 /* How many tiles a block has where a convolution is computed by groups of channels: their products,
- * 590 KB, stay in the second-level cache beside 290 KB of the filter. */
-enum { WAVE_TILES = 128 };
+ * 590 KB (with stride 2 660 KB), stay in the second-level cache beside 290 KB of the filter. */
+static int64_t wave_tiles(int form) {
+  return form == AMP_WINO_STRIDED ? 64 : 128;
+}
+
+static int64_t filter_bytes(const AmpConv *a) {
+  return a->c * a->k * amp_wino_all_filters(a->winograd) * F32;
+}
 
 /* Is it computed by groups of channels? Then the transformed filter takes LARGE bytes at least, and
  * a block has whole images. With batch 8 on an Intel CPU (model 207, 2 MB of second-level cache) it
@@ -48,9 +64,9 @@ enum { WAVE_TILES = 128 };
  * transformed filter of tiles of 4 x 4 has 38 MB; with 128 at 28x28, 2.4 MB, it is 0.93. */
 static bool by_channels(const AmpConv *a, Winograd winograd) {
   enum { LARGE = 8 << 20 };
-  bool large = a->c * a->k * amp_wino_all(a->winograd) * F32 >= LARGE;
-  bool whole = image_tiles(&a->high, &a->wide, a->winograd) <= WAVE_TILES;
-  return winograd == WINOGRAD_BY_CHANNELS || (winograd == WINOGRAD_AUTO && large && whole);
+  bool whole = image_tiles(a, a->winograd) <= wave_tiles(a->winograd);
+  return winograd == WINOGRAD_BY_CHANNELS ||
+         (winograd == WINOGRAD_AUTO && filter_bytes(a) >= LARGE && whole);
 }
 
 /* GFLOP/s of one thread, counted as direct products, and the ratio to the direct kernel: batch 8
@@ -63,11 +79,15 @@ static bool by_channels(const AmpConv *a, Winograd winograd) {
  * With tiles of 2 x 2, as 512 @7 had then: 442, 461, 450, 279, 393, 447 and 271. */
 int wino_takes(const AmpConv *a, Winograd winograd) {
   enum { FEWEST = 16, LARGEST = 1 << 17 };
-  bool can = is_3x3(&a->high, &a->wide), faster = a->c >= FEWEST && a->k >= FEWEST;
-  bool takes = can && (is_forced(winograd) || (winograd == WINOGRAD_AUTO && faster));
+  bool can = can_be(&a->high, &a->wide, a->backward), faster = a->c >= FEWEST && a->k >= FEWEST;
+  if (!can || !(is_forced(winograd) || (winograd == WINOGRAD_AUTO && faster)))
+    return 0;
   /* The filter of tiles of 4 x 4 is 9/4 as large: here it would come from memory for each block. */
-  bool far = a->c * a->k >= LARGEST && image_tiles(&a->high, &a->wide, 4) > WAVE_TILES;
-  return !takes ? 0 : far ? 2 : side_of(&a->high, &a->wide);
+  int form = form_of(&a->high, &a->wide);
+  bool far = a->c * a->k >= LARGEST && image_tiles(a, form) > wave_tiles(form);
+  if (!far || (form == AMP_WINO_STRIDED && is_forced(winograd)))
+    return form;
+  return form == AMP_WINO_STRIDED ? 0 : AMP_WINO_SMALL;
 }
 
 /* The same of bf16, and the ratio to products of pairs of bf16:
@@ -81,13 +101,14 @@ int wino_takes(const AmpConv *a, Winograd winograd) {
 bool wino_beats_pairs(const AmpConv *a, Winograd winograd) {
   enum { FEWEST = 32 };
   bool faster = a->c >= FEWEST && a->k >= FEWEST && a->c * a->k <= MOST_OVER_PAIRS;
-  return a->winograd && (is_forced(winograd) || (a->winograd == 4 && faster));
+  return a->winograd && (is_forced(winograd) || (a->winograd == AMP_WINO_LARGE && faster));
 }
 
 /* Floats of the transformed filter: most for the narrowest vectors, with 8 channels in a group. */
 static int64_t filter_floats(const AmpConv *a) {
   const int64_t outs = 8, groups = amp_ceil(a->k, AMP_GROUP) / outs;
-  return groups * amp_wino_all(a->winograd) * amp_odd_lines(amp_ceil(a->c, AMP_BLOCK) * outs);
+  return groups * amp_wino_all_filters(a->winograd) *
+         amp_odd_lines(amp_ceil(a->c, AMP_BLOCK) * outs);
 }
 
 /* Floats that the transformed elements and the products of one tile of a block take. */
@@ -99,27 +120,33 @@ static int64_t tile_floats(const AmpConv *a) {
 
 /* A block has as many tiles as leave room in the second-level cache, beside their transformed
  * elements and products, for the filter of a group and what is prefetched. Reading the filter for
- * so many hardly counts. */
+ * so many hardly counts. It has LEAST_TILES even if they do not fit: few tiles do not fill their
+ * register tiles, and what comes from the third-level cache then is read in its order. 128 channels
+ * at 28x28 are 1.06 to 1.09 times as fast so with stride 1, 1.26 to 1.32 times with stride 2, for
+ * which 7 tiles would fit (Zen 3, 2 threads, batch 8, tests/bench/cpu_layers). */
 static int64_t block_tiles(const AmpConv *a) {
-  enum { BLOCK_BYTES = 384 << 10 };
-  return BLOCK_BYTES / (tile_floats(a) * F32);
+  enum { BLOCK_BYTES = 384 << 10, LEAST_TILES = 28 };
+  return amp_most(LEAST_TILES, BLOCK_BYTES / (tile_floats(a) * F32));
 }
 
 void wino_cut(AmpConv *a) {
-  int64_t across = amp_pieces(a->wide.out, a->winograd), down = amp_pieces(a->rows, a->winograd);
+  int side = amp_wino_side(a->winograd);
+  int64_t across = amp_pieces(amp_wino_results(a, &a->wide), side);
+  int64_t down = amp_pieces(a->rows, side);
   int64_t rows = amp_most(1, amp_least(down, block_tiles(a) / across));
-  a->wino_rows = a->winograd * amp_even(down, rows);
+  a->wino_rows = side * amp_even(down, rows);
   a->wino_images = 1;
 }
 
 /* A tile is some blocks, whose results a loop behind finds in the second-level cache. */
 void wino_choose_tile(AmpConv *a) {
   enum { PIECE_BYTES = 128 << 10 };
-  a->rows = a->high.out;
-  a->cols = a->wide.out;
+  a->rows = amp_wino_results(a, &a->high);
+  a->cols = amp_wino_results(a, &a->wide);
   a->images = 1;
   wino_cut(a);
-  int64_t blocks = amp_pieces(a->rows, a->wino_rows), row = a->wide.out * a->k * F32;
+  int64_t blocks = amp_pieces(a->rows, a->wino_rows);
+  int64_t row = a->wide.out * a->k * (a->backward ? a->high.stride : 1) * F32;
   if (blocks > 1) {
     a->rows = a->wino_rows * amp_most(1, amp_least(blocks, PIECE_BYTES / (row * a->wino_rows)));
   } else {
@@ -135,9 +162,9 @@ void wino_choose_tile(AmpConv *a) {
  * shapes of tests have several blocks and waves, much less. Returns the bytes. */
 static int64_t cut_wave(AmpConv *a, bool small) {
   enum { WAVE_BYTES = 5 << 20 };
-  int64_t tiles = image_tiles(&a->high, &a->wide, a->winograd);
-  int64_t images = amp_most(1, (small ? 4 : WAVE_TILES) / tiles);
-  a->wino_rows = a->high.out;
+  int64_t tiles = image_tiles(a, a->winograd);
+  int64_t images = amp_most(1, (small ? 4 : wave_tiles(a->winograd)) / tiles);
+  a->wino_rows = amp_wino_results(a, &a->high);
   a->wino_images = amp_even(a->n, amp_least(a->n, images));
   int64_t each = amp_wino_in_floats(a) * F32;
   int64_t blocks = small ? 2 : amp_most(1, WAVE_BYTES / each);
@@ -166,25 +193,27 @@ static int64_t direct_products(const AmpWindow *w) {
  *   filter         654 2.63   616 2.45   489 1.97   383 1.55   491 2.01   556 2.05   418 2.18 */
 int wino_takes_grad(const AmpConvGrad *a, Winograd winograd) {
   enum { FEWEST = 16 };
-  int side = side_of(&a->high, &a->wide);
-  bool can = is_3x3(&a->high, &a->wide) && !a->few;
-  bool fewer = products(&a->high, &a->wide, side) * 4 <=
+  int form = form_of(&a->high, &a->wide);
+  bool can = can_be(&a->high, &a->wide, false) && form != AMP_WINO_STRIDED && !a->few;
+  bool fewer = products(&a->high, &a->wide, form) * 4 <=
                direct_products(&a->high) * direct_products(&a->wide) * 3;
   bool faster = a->c >= FEWEST && a->k >= FEWEST && fewer;
-  return can && (is_forced(winograd) || (winograd == WINOGRAD_AUTO && faster)) ? side : 0;
+  return can && (is_forced(winograd) || (winograd == WINOGRAD_AUTO && faster)) ? form : 0;
 }
 
 bool wino_beats_pairs_grad(const AmpConvGrad *a, Winograd winograd) {
-  bool faster = a->winograd == 4 && a->c * a->k <= MOST_OVER_PAIRS;
+  bool faster = a->winograd == AMP_WINO_LARGE && a->c * a->k <= MOST_OVER_PAIRS;
   return a->winograd && (is_forced(winograd) || faster);
 }
 
 int64_t wino_plan_grad(AmpConvGrad *a) {
-  int64_t side = a->winograd, across = amp_pieces(a->wide.out, side);
+  int side = amp_wino_side(a->winograd);
+  int64_t across = amp_pieces(a->wide.out, side);
   int64_t down = amp_pieces(a->high.out, side);
   int64_t blocks = amp_pieces(a->k, AMP_BLOCK), groups = amp_pieces(a->c, AMP_GRAD_GROUP);
   a->wino_blocks = amp_least(blocks, GRAD_BLOCKS);
-  int64_t tile = (a->wino_blocks * AMP_BLOCK + amp_wino_grad_ins(a)) * amp_wino_all(side) * F32;
+  int64_t channels = a->wino_blocks * AMP_BLOCK + amp_wino_grad_ins(a);
+  int64_t tile = channels * amp_wino_all(a->winograd) * F32;
   int64_t tiles = amp_least(GRAD_BYTES / tile, GRAD_TILES);
   int64_t rows = amp_most(1, amp_least(down, tiles / across));
   a->wino_rows = side * amp_even(down, rows);

@@ -5,8 +5,8 @@
 #include "codegen/codegen.h"
 #include "codegen/text/cpu/conv_args.h"
 
-/* The results of its tiles along each axis, 2 or 4, with which the convolution or data gradient is
- * computed; 0 if it is not. They become a->winograd. */
+/* The form (AmpWinoForm) with which the convolution or data gradient is computed; 0 if it is not.
+ * It becomes a->winograd. */
 int wino_takes(const AmpConv *a, Winograd winograd);
 /* Is that faster on CPUs that multiply pairs of bf16, but have no AMX? a->over_pairs, which is 0
  * where nothing is bf16. */

@@ -114,9 +114,9 @@ typedef struct AmpConv {
   int32_t copy_pairs; /* the same where the CPU multiplies pairs of bf16 */
   /* only the loop behind (see amp_conv_with) reads the results: they may lie anywhere in `out` */
   int32_t passing;
-  /* not 0: by Winograd's method (wino.h) with tiles of so many results along each axis, 2 or 4,
-   * unless the CPU multiplies pairs of bf16; what is called a tile here is then cut into blocks of
-   * at most wino_rows rows of wino_images images */
+  /* not 0: by Winograd's method (wino.h) in this form (AmpWinoForm), unless the CPU multiplies
+   * pairs of bf16; what is called a tile here is then cut into blocks of at most wino_rows rows of
+   * wino_images images */
   int32_t winograd;
   int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
   int32_t wino_images, wino_rows;
@@ -153,25 +153,58 @@ static inline AmpTiles amp_tiles(const AmpConv *a) {
 
 /* ---- Winograd's method ---- */
 
-/* For windows of 3 x 3 and stride 1. A tile is side x side results, of at most AMP_WINO_EDGE x
- * AMP_WINO_EDGE elements; for each channel that is read and each channel of the result it takes
- * amp_wino_all products. */
-enum { AMP_WINO_EDGE = 6, AMP_WINO_TAPS = 9 };
+/* For windows of 3 x 3. A tile is `side` results along each axis. The forms are named by how many
+ * products these take there, for each channel that is read and each channel of the result, in the
+ * place of 3 * side: 4 for 2 results of stride 1, 6 for 4 results of stride 1, 9 for 4 results of
+ * stride 2. In a data gradient of stride 2, where each pixel of dy gives two of dx along an axis, a
+ * result is such a pair. */
+typedef enum AmpWinoForm {
+  AMP_WINO_SMALL = 4,
+  AMP_WINO_LARGE = 6,
+  AMP_WINO_STRIDED = 9
+} AmpWinoForm;
+enum { AMP_WINO_EDGE = 9, AMP_WINO_TAPS = 9 }; /* the most products along an axis; taps */
 
-static inline int64_t amp_wino_all(int64_t side) {
-  return (side + 2) * (side + 2);
+static inline int amp_wino_side(int form) {
+  return form == AMP_WINO_SMALL ? 2 : 4;
+}
+/* How many products a tile takes. */
+static inline int64_t amp_wino_all(int form) {
+  return form * form;
+}
+
+/* With stride 2 the taps 0 and 2 of an axis meet its even elements, as a window of 2 taps, which
+ * has 5 products for 4 results: the first four and the last one. Tap 1 meets the odd elements: the
+ * four products before the last are plain ones, all with that tap. amp_wino_filters: how many
+ * transformed taps an axis has. amp_wino_filter: which of them product i along an axis takes. */
+static inline int amp_wino_filters(int form) {
+  return form == AMP_WINO_STRIDED ? 6 : form;
+}
+static inline int amp_wino_filter(int form, int i) {
+  return form != AMP_WINO_STRIDED || i < 4 ? i : i < 8 ? 4 : 5;
+}
+/* The same of both axes. */
+static inline int64_t amp_wino_all_filters(int form) {
+  return amp_wino_filters(form) * amp_wino_filters(form);
+}
+static inline int amp_wino_filter_of(int form, int i) {
+  return amp_wino_filter(form, i / form) * amp_wino_filters(form) + amp_wino_filter(form, i % form);
 }
 
 /* How the results of one axis are cut into tiles: the last `less` ones have side - 1 results. They
- * read as much as the others, but do not need the last of their products, which gives only the last
- * result of a tile. So 14 results are 4 + 4 + 3 + 3, and take 22 products instead of 24. If the
- * results are not `all` of the axis, every tile has `side`: some may lie beyond the last result. */
+ * read as much as the others, but do not need the last of their products, amp_wino_spared, which
+ * give only the last result of a tile. So 14 results are 4 + 4 + 3 + 3, and with stride 1 take 22
+ * products instead of 24. If the results are not `all` of the axis, every tile has `side`: some may
+ * lie beyond the last result. */
 typedef struct AmpWinoCut {
   int64_t tiles, less;
 } AmpWinoCut;
 
-static inline AmpWinoCut amp_wino_cut(int64_t results, int64_t side, int all) {
-  const int64_t tiles = amp_pieces(results, side);
+static inline int amp_wino_spared(int form) {
+  return form == AMP_WINO_STRIDED ? 2 : 1;
+}
+static inline AmpWinoCut amp_wino_cut(int64_t results, int form, int all) {
+  const int64_t side = amp_wino_side(form), tiles = amp_pieces(results, side);
   return (AmpWinoCut){tiles, all ? amp_least(tiles, tiles * side - results) : 0};
 }
 /* How many tiles have `side` results: those before the others. */
@@ -179,35 +212,38 @@ static inline int64_t amp_wino_whole(const AmpWinoCut *c) {
   return c->tiles - c->less;
 }
 /* The first result of tile t. */
-static inline int64_t amp_wino_first(const AmpWinoCut *c, int64_t side, int64_t t) {
-  return t * side - amp_most(0, t - amp_wino_whole(c));
+static inline int64_t amp_wino_first(const AmpWinoCut *c, int form, int64_t t) {
+  return t * amp_wino_side(form) - amp_most(0, t - amp_wino_whole(c));
 }
 
 /* The tiles of some images, in this order: those with all results, those with fewer rows, with
- * fewer columns, and with fewer of both. Tiles with fewer rows lack the last row of products, those
- * with fewer columns the last column. So the tiles that have one of the products lie side by side
- * once those that lack it are left out. */
+ * fewer columns, and with fewer of both. Tiles with fewer rows lack the last rows of products,
+ * those with fewer columns the last columns. So the tiles that have one of the products lie side by
+ * side once those that lack it are left out. */
 typedef struct AmpWinoTiles {
-  int64_t side, images;
+  int form;
+  int64_t images;
   AmpWinoCut high, wide;
   int64_t all;
 } AmpWinoTiles;
 
-static inline AmpWinoTiles amp_wino_tiles_of(int64_t side, int64_t images, AmpWinoCut high,
-                                             const AmpWindow *wide) {
-  const AmpWinoCut cut = amp_wino_cut(wide->out, side, 1);
-  return (AmpWinoTiles){side, images, high, cut, images * high.tiles * cut.tiles};
+/* Of rows that have so many results each. */
+static inline AmpWinoTiles amp_wino_tiles_of(int form, int64_t images, AmpWinoCut high,
+                                             int64_t results) {
+  const AmpWinoCut wide = amp_wino_cut(results, form, 1);
+  return (AmpWinoTiles){form, images, high, wide, images * high.tiles * wide.tiles};
 }
 /* How many tiles there are with fewer rows, or not, and with fewer columns, or not. */
 static inline int64_t amp_wino_kind(const AmpWinoTiles *t, int less_high, int less_wide) {
   return t->images * (less_high ? t->high.less : amp_wino_whole(&t->high)) *
          (less_wide ? t->wide.less : amp_wino_whole(&t->wide));
 }
-/* Is product i of the last column (1), of the last row (2), of both (3), or of neither (0)? */
+/* Is product i of the last columns (1), of the last rows (2), of both (3), or of neither (0), which
+ * tiles with fewer results lack? */
 enum { AMP_WINO_LASTS = 4 };
-static inline int amp_wino_lasts(int side, int i) {
-  const int edge = side + 2;
-  return (i / edge == edge - 1) * 2 + (i % edge == edge - 1);
+static inline int amp_wino_lasts(int form, int i) {
+  const int last = form - amp_wino_spared(form);
+  return (i / form >= last) * 2 + (i % form >= last);
 }
 /* How many tiles have the products for which amp_wino_lasts is so. */
 static inline int64_t amp_wino_having(const AmpWinoTiles *t, int lasts) {
@@ -220,7 +256,7 @@ typedef struct AmpWinoStrip {
   int64_t tiles;
   int64_t image, row, col; /* of the first result of the first tile */
   int64_t at;              /* the number of the first tile in the order of AmpWinoTiles; */
-  int64_t last;            /* what is added to it for products of the last row */
+  int64_t last;            /* what is added to it for products of the last rows */
   int less_high, less_wide;
 } AmpWinoStrip;
 
@@ -234,8 +270,8 @@ static inline AmpWinoStrip amp_wino_strip(const AmpWinoTiles *t, int64_t row, in
   const int64_t high = amp_wino_whole(&t->high), wide = amp_wino_whole(&t->wide);
   AmpWinoStrip s = {.tiles = less_wide ? t->wide.less : wide,
                     .image = image,
-                    .row = amp_wino_first(&t->high, t->side, down),
-                    .col = less_wide ? wide * t->side : 0,
+                    .row = amp_wino_first(&t->high, t->form, down),
+                    .col = less_wide ? wide * amp_wino_side(t->form) : 0,
                     .less_high = down >= high,
                     .less_wide = less_wide};
   s.at = (s.less_high ? image * t->high.less + down - high : image * high + down) * s.tiles;
@@ -248,11 +284,17 @@ static inline AmpWinoStrip amp_wino_strip(const AmpWinoTiles *t, int64_t row, in
   return s;
 }
 
+/* How many results an axis has, where those of a data gradient of stride 2 are pairs. */
+static inline int64_t amp_wino_results(const AmpConv *a, const AmpWindow *axis) {
+  return amp_axis_span(axis, a->backward).outs;
+}
+
 /* How many tiles a block has. Register tiles may compute products for up to
  * AMP_WINO_MORE tiles behind the last one. */
 static inline int64_t amp_wino_tiles(const AmpConv *a) {
-  return a->wino_images * amp_pieces(a->wino_rows, a->winograd) *
-         amp_pieces(a->wide.out, a->winograd);
+  const int side = amp_wino_side(a->winograd);
+  return a->wino_images * amp_pieces(a->wino_rows, side) *
+         amp_pieces(amp_wino_results(a, &a->wide), side);
 }
 enum { AMP_WINO_MORE = 15 };
 
@@ -260,9 +302,10 @@ enum { AMP_WINO_MORE = 15 };
  * stays in the first-level cache. */
 enum { AMP_WINO_CHANNELS = 64 };
 
-/* Transformed data is stored product by product, in amp_wino_all arrays. amp_wino_in_step: floats
- * from one array to the next for so many tiles. amp_wino_part_step: the same for the filter of one
- * group of channels of the result and AMP_WINO_CHANNELS channels that are read. */
+/* Transformed data is stored product by product, in amp_wino_all arrays, and the filter in
+ * amp_wino_all_filters. amp_wino_in_step: floats from one array to the next for so many tiles.
+ * amp_wino_part_step: the same for the filter of one group of channels of the result and
+ * AMP_WINO_CHANNELS channels that are read. */
 static inline int64_t amp_wino_in_step(const AmpConv *a, int64_t tiles) {
   return amp_odd_lines(tiles * amp_ceil(a->c, AMP_BLOCK) + AMP_WINO_MORE * AMP_BLOCK);
 }
@@ -297,10 +340,15 @@ static inline AmpWinoLane amp_wino_lane(const AmpConv *a) {
   const int64_t channels = amp_ceil(a->c, AMP_BLOCK);
   const int64_t tiles = amp_wino_tiles(a), filter = AMP_WINO_TAPS * channels * AMP_GROUP;
   const int64_t products = all * amp_odd_lines((tiles + AMP_WINO_MORE) * AMP_GROUP);
+  const AmpAxis high = amp_axis_span(&a->high, a->backward);
+  const AmpAxis wide = amp_axis_span(&a->wide, a->backward);
+  const int64_t rows = amp_phases(&high) * amp_reach(&high, a->wino_rows);
+  const int64_t cols = amp_phases(&wide) * amp_reach(&wide, wide.outs);
   AmpWinoLane l = {.copy = 256};
-  l.in = l.copy + (a->wino_rows + 2) * (a->wide.out + 2) * channels * f32;
-  l.products =
-      l.in + all * (a->wino_wave ? amp_wino_part_step(a) : amp_wino_in_step(a, tiles)) * f32;
+  l.in = l.copy + rows * cols * channels * f32;
+  l.products = l.in + (a->wino_wave ? amp_wino_all_filters(a->winograd) * amp_wino_part_step(a)
+                                    : all * amp_wino_in_step(a, tiles)) *
+                          f32;
   l.bytes = l.products + amp_most(products, filter) * f32;
   return l;
 }
@@ -332,9 +380,9 @@ typedef struct AmpConvGrad {
    * sums of a part */
   int64_t lane, lane_bytes;
   int64_t x_at, dy_at, sums_at;
-  /* not 0: by Winograd's method with tiles of so many results along each axis, 2 or 4. A piece is
-   * wino_rows rows of wino_images images, a part is at most wino_blocks blocks of channels of dy
-   * and one group of channels of x, and all pieces are shared out to wino_slots slots. */
+  /* not 0: by Winograd's method in this form, of stride 1. A piece is wino_rows rows of
+   * wino_images images, a part is at most wino_blocks blocks of channels of dy and one group of
+   * channels of x, and all pieces are shared out to wino_slots slots. */
   int32_t winograd;
   int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
   int32_t wino_images, wino_rows, wino_blocks, wino_slots;
@@ -362,12 +410,13 @@ typedef struct AmpWinoGradLane {
 
 static inline AmpWinoGradLane amp_wino_grad_lane(const AmpConvGrad *a) {
   const int64_t all = amp_wino_all(a->winograd), block = AMP_BLOCK;
-  const int64_t down = amp_pieces(a->wino_rows, a->winograd);
-  const int64_t tiles = a->wino_images * down * amp_pieces(a->wide.out, a->winograd);
+  const int side = amp_wino_side(a->winograd);
+  const int64_t tiles =
+      a->wino_images * amp_pieces(a->wino_rows, side) * amp_pieces(a->wide.out, side);
   AmpWinoGradLane l = {.x = a->wino_slots > 1 ? 0 : a->wino_blocks * amp_wino_grad_each(a)};
   l.dy = l.x + all * amp_odd_lines(tiles * amp_wino_grad_ins(a));
   l.copy = l.dy + all * amp_odd_lines(tiles * a->wino_blocks * block);
-  l.all = l.copy + AMP_WINO_EDGE * amp_most(a->wide.in, a->wide.out) * block;
+  l.all = l.copy + a->winograd * amp_most(a->wide.in, a->wide.out) * block;
   return l;
 }
 

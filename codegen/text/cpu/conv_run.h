@@ -19,7 +19,7 @@ AMP_FN void amp_conv_direct(const AmprtRun *run, const AmpConvLoop *l, AmpConvPa
 AMP_FN int64_t amp_conv_prepare(const AmprtRun *run, AmpConvLoop *l) {
   const AmpConv *a = l->a;
   if (a->winograd && !amp_in_pairs(a)) {
-    amp_wino_filters(run, a);
+    amp_wino_whole_filter(run, a);
     l->compute = amp_wino_tile;
     l->groups = amp_pieces(a->k, AMP_GROUP);
     return 1; /* each part transforms all that the tile reads */

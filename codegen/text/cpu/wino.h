@@ -1,6 +1,7 @@
 /* Convolutions and their data gradients by Winograd's method: for each block of tiles [transform]
  * -> for each group of channels of the result [products of the block and the transformed filter]
- * -> [transform back, store]. The rows of a block and its images follow from shapes alone.
+ * -> [transform back, store]. The rows of a block and its images follow from shapes alone. Rows and
+ * columns are those of results, of which a data gradient of stride 2 has pairs (AmpWinoForm).
  *
  * A filter that is large beside the images is not transformed as a whole, as it would come from
  * memory for each block: where the plan says so, the tiles of some images, which are called a wave,
@@ -20,7 +21,7 @@
  * for some groups of channels. */
 typedef struct AmpWinoBlock {
   const AmpConv *a;
-  AmpAxis high, wide;
+  AmpAxis high, wide;               /* of all results (amp_axis_span) */
   int64_t image, images, row, rows; /* of the results */
   AmpWinoTiles tiles;
   int64_t first, last; /* groups */
@@ -80,18 +81,18 @@ AMP_INLINE int64_t amp_wino_filter_step(const AmpConv *a, int outs) {
 }
 AMP_INLINE float *amp_wino_filter_at(const AmprtRun *run, const AmpConv *a, int64_t group) {
   return (float *)(void *)(run->arena + a->packed) +
-         group * amp_wino_all(a->winograd) * amp_wino_filter_step(a, AMP_OUTS);
+         group * amp_wino_all_filters(a->winograd) * amp_wino_filter_step(a, AMP_OUTS);
 }
 
-/* Transforms one group and block of the filter: for each of the products, which lie `step` floats
- * apart, and each channel that is read, a vector over the group. */
+/* Transforms one group and block of the filter: for each of the transformed taps, which lie `step`
+ * floats apart, and each channel that is read, a vector over the group. */
 AMP_FN void amp_wino_filter_block(const AmprtRun *run, const AmpConv *a, int64_t group,
                                   int64_t block, float *to, int64_t step) {
   const int outs = amp_wino_vectors(amp_in_group(a->k, group)) * AMP_WIDE;
   const int64_t n = amp_in_block(a->c, block) * outs;
   float taps[AMP_WINO_TAPS * AMP_BLOCK * AMP_OUTS];
   amp_wino_pack(a, amp_at(run, &a->filter), taps, group, block, outs);
-  (a->winograd == 2 ? amp_wino_filter_2 : amp_wino_filter_4)(taps, n, n, to, step);
+  amp_wino_filter_fn(a->winograd)(taps, n, n, to, step);
 }
 
 /* The same for the whole filter, in chunks that follow one another as the filter lies in memory. */
@@ -106,7 +107,7 @@ AMP_FN void amp_wino_filter_chunk(const AmprtRun *run, const void *args, int64_t
                         amp_wino_filter_step(a, outs));
 }
 
-AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
+AMP_FN void amp_wino_whole_filter(const AmprtRun *run, const AmpConv *a) {
   amp_parallel(run, amp_pieces(a->k, AMP_OUTS) * amp_blocks(a->c), amp_wino_filter_chunk, a);
 }
 
@@ -116,18 +117,19 @@ AMP_FN void amp_wino_filters(const AmprtRun *run, const AmpConv *a) {
  * channels all tiles. */
 AMP_FN void amp_wino_in(const AmprtRun *run, const AmpWinoBlock *p, int64_t first, int64_t last) {
   const AmpSource source = amp_conv_source(run, p->a);
-  const int side = p->a->winograd;
+  const int form = p->a->winograd, backward = p->a->backward;
+  AmpWinoRowFn *row = amp_wino_row(form, backward);
   for (int64_t i = first; i < last; i++) {
     const AmpWinoStrip strip[2] = {amp_wino_strip(&p->tiles, i, 0),
                                    amp_wino_strip(&p->tiles, i, 1)};
     for (int64_t b = 0; b < amp_blocks(p->a->c); b++) {
       AmpWinoRows rows;
       amp_wino_rows(&rows, &source, p->spare, b, p->image + strip->image,
-                    p->row + strip->row + p->high.origin, side + 2);
+                    (p->row + strip->row) * p->high.step + p->high.origin,
+                    amp_wino_reads(form, backward));
       for (int less = 0; less < amp_wino_strips(&p->tiles); less++)
-        (side == 2 ? amp_wino_row_2
-                   : amp_wino_row_4)(&rows, &strip[less], strip[less].col + p->wide.origin,
-                                     p->in + b * p->tiles.all * AMP_BLOCK, AMP_BLOCK, p->in_step);
+        row(&rows, &strip[less], strip[less].col * p->wide.step + p->wide.origin,
+            p->in + b * p->tiles.all * AMP_BLOCK, AMP_BLOCK, p->in_step);
     }
   }
 }
@@ -156,7 +158,7 @@ AMP_FN AmpWinoFetches amp_wino_fetches(const AmpWinoBlock *p, int64_t steps) {
   enum { LARGE = 8 << 20 };
   const AmpConv *a = p->a;
   const int64_t f32 = sizeof(float), all = amp_wino_all(a->winograd);
-  AmpWinoFetches f = {.large = a->c * a->k * all * f32 >= LARGE,
+  AmpWinoFetches f = {.large = a->c * a->k * amp_wino_all_filters(a->winograd) * f32 >= LARGE,
                       .parts = (p->last - p->first) * (all / 2)};
   if (a->wino_wave) {
     const int64_t channels = amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS);
@@ -164,13 +166,15 @@ AMP_FN AmpWinoFetches amp_wino_fetches(const AmpWinoBlock *p, int64_t steps) {
   } else if (f.large) {
     f.ahead.bytes = amp_wino_filter_step(a, AMP_OUTS) * f32;
   } else {
-    const int64_t rows = p->images * p->rows, row = a->wide.out * a->k * amp_size(a->out.dtype);
-    const int64_t first = p->part->image * a->high.out + p->part->row;
+    const int64_t each = a->backward ? a->high.stride : 1; /* rows of a result */
+    const int64_t rows = p->images * p->rows;
+    const int64_t row = each * a->wide.out * a->k * amp_size(a->out.dtype);
+    const int64_t first = p->part->image * p->high.outs + p->part->row;
     f.own = (const char *)p->out + first * row;
-    f.before = (p->image * a->high.out + p->row - first) * row;
+    f.before = (p->image * p->high.outs + p->row - first) * row;
     f.each = rows * row;
     f.behind.bytes = amp_most(1, p->part->fetch.n) * f.each / f.parts;
-    f.next.bytes = rows * a->wide.in * a->c * amp_size(a->in.dtype) / f.parts;
+    f.next.bytes = rows * p->high.step * a->wide.in * a->c * amp_size(a->in.dtype) / f.parts;
     if (a->groups > 1) /* results and what is read do not lie side by side */
       f.behind.bytes = f.next.bytes = 0;
   }
@@ -219,7 +223,7 @@ AMP_INLINE AmpWinoRuns amp_wino_runs(int64_t tiles, int vectors) {
 }
 
 /* All products of one group of m channels, over channels first..last-1 that are read: w is the
- * filter from there on, and goes `w_step` floats from product to product. */
+ * filter from there on, and goes `w_step` floats from one of its transformed taps to the next. */
 AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_step, int64_t g,
                               int m, int64_t first, int64_t last) {
   const AmpConv *a = p->a;
@@ -230,14 +234,15 @@ AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_s
   const AmpWinoFetches fetches =
       amp_wino_fetches(p, (runs[0].whole + runs[0].fewer) * (last - first));
   AmpWinoRun run = {.block = p->tiles.all * AMP_BLOCK};
-  for (int i = 0; i < amp_wino_all(a->winograd); i++, w += w_step) {
+  for (int i = 0; i < amp_wino_all(a->winograd); i++) {
     const AmpWinoRuns *tiles = &runs[amp_wino_lasts(a->winograd, i)];
-    run.w = w;
+    const float *taps = w + amp_wino_filter_of(a->winograd, i) * w_step;
+    run.w = taps;
     run.x = p->in + i * p->in_step + first * p->tiles.all;
     amp_wino_fetch(p, &fetches, &run, i, g);
     for (int64_t c = first; c < last; c += AMP_WINO_CHANNELS) {
       run.x = p->in + i * p->in_step + c * p->tiles.all;
-      run.w = w + (c - first) * outs;
+      run.w = taps + (c - first) * outs;
       run.y = p->products + i * p->products_step;
       run.channels = amp_least(AMP_WINO_CHANNELS, last - c);
       run.goes_on = c > 0;
@@ -269,83 +274,130 @@ AMP_FN void amp_wino_multiply(const AmprtRun *run, const AmpWinoBlock *p, int64_
   }
 }
 
-/* Stores m channels of one tile's results from element `to` on, rows x cols of them: as 16-bit
- * floats, or in any type if they are less than a vector. */
-AMP_FN void amp_wino_write(const int side, AmpV y[4][4], const AmpRef *ref, void *out, int64_t to,
-                           int64_t row, int64_t col, int64_t rows, int64_t cols, int m) {
-  for (int i = 0; i < side && i < rows; i++)
-    for (int j = 0; j < side && j < cols; j++) {
-      const int64_t at = to + i * row + j * col;
-      if (m >= AMP_WIDE) {
-        amp_v_round(ref->dtype, (uint16_t *)out + at, y[i][j]);
-      } else {
-        float buf[AMP_WIDE];
-        amp_v_store(buf, y[i][j]);
-        amp_write(ref->dtype, out, at, m, buf);
-      }
-    }
-}
-
-/* Stores one tile's results, a vector of floats each, from `to` on. There are no branches: a result
- * beyond the edge of the image is stored in the last row or column, and is then overwritten by the
- * one that belongs there. */
-AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], float *to, int64_t row, int64_t col,
-                               int64_t rows, int64_t cols) {
-  AMP_UNROLL(4)
-  for (int i = side - 1; i >= 0; i--) {
-    float *at = to + amp_least(i, rows - 1) * row;
-    AMP_UNROLL(4)
-    for (int j = side - 1; j >= 0; j--)
-      amp_v_store(at + amp_least(j, cols - 1) * col, y[i][j]);
+/* Stores m channels of the result y at element `at`. */
+AMP_INLINE void amp_wino_write(AmpV y, const AmpRef *ref, void *out, int64_t at, int m) {
+  if (m < AMP_WIDE) {
+    float buf[AMP_WIDE];
+    amp_v_store(buf, y);
+    amp_write(ref->dtype, out, at, m, buf);
+  } else if (ref->dtype == AMPRT_F32) {
+    amp_v_store((float *)out + at, y);
+  } else {
+    amp_v_round(ref->dtype, (uint16_t *)out + at, y);
   }
 }
 
-/* Transforms the products of a strip's tiles and of m channels, from k on, back and stores the
- * results. `wild` stays 0 while they are finite. It has one sum for each row of a tile's results:
- * all products in a single one would wait for each other. */
-AMP_INLINE void amp_wino_out_strip(const int side, const AmpWinoBlock *p, const AmpWinoStrip *s,
-                                   int64_t k, int m, AmpV wild[4]) {
+/* Where the results of a tile are stored: of m channels, from element `to` on, rows x cols of
+ * them. */
+typedef struct AmpWinoPlace {
+  const AmpRef *ref;
+  void *out;
+  int64_t to, row, col, rows, cols;
+  int m;
+} AmpWinoPlace;
+
+/* Stores side x side results. Vectors of floats are stored without branches: a result beyond the
+ * edge of the image is stored in the last row or column, and is then overwritten by the one that
+ * belongs there. */
+AMP_FN void amp_wino_store_parts(const int side, AmpV y[4][4], const AmpWinoPlace *p) {
+  for (int i = 0; i < side && i < p->rows; i++)
+    for (int j = 0; j < side && j < p->cols; j++)
+      amp_wino_write(y[i][j], p->ref, p->out, p->to + i * p->row + j * p->col, p->m);
+}
+AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], const AmpWinoPlace *p) {
+  if (p->ref->dtype != AMPRT_F32 || p->m < AMP_WIDE) {
+    amp_wino_store_parts(side, y, p);
+    return;
+  }
+  AMP_UNROLL(4)
+  for (int i = side - 1; i >= 0; i--) {
+    float *at = (float *)p->out + p->to + amp_least(i, p->rows - 1) * p->row;
+    AMP_UNROLL(4)
+    for (int j = side - 1; j >= 0; j--)
+      amp_v_store(at + amp_least(j, p->cols - 1) * p->col, y[i][j]);
+  }
+}
+
+/* Transforms the products of one tile back and stores its results. `wild` stays 0 while they are
+ * finite. It has one sum for each row of a tile's results: all products in a single one would wait
+ * for each other. */
+AMP_INLINE void amp_wino_out_tile(const int form, const int backward, const float *from,
+                                  int64_t step, int64_t last, int less_wide, const AmpWinoPlace *to,
+                                  AmpV wild[4]) {
+  if (form == AMP_WINO_STRIDED) {
+    AmpV y[AMP_WINO_GIVES][AMP_WINO_GIVES];
+    amp_wino_back_strided(backward, from, step, last, less_wide, y);
+    for (int i = 0; i < to->rows; i++)
+      for (int j = 0; j < to->cols; j++) {
+        wild[j % 4] = amp_v_fma(y[i][j], amp_v_all(0), wild[j % 4]);
+        amp_wino_write(y[i][j], to->ref, to->out, to->to + i * to->row + j * to->col, to->m);
+      }
+    return;
+  }
+  const int side = amp_wino_side(form);
+  AmpV y[4][4];
+  amp_wino_back(amp_wino_a, form, side, from, step, last, less_wide, y);
+  amp_wino_store(side, y, to);
+  AMP_UNROLL(16)
+  for (int i = 0; i < side * side; i++)
+    wild[i / side] = amp_v_fma(y[i / side][i % side], amp_v_all(0), wild[i / side]);
+}
+
+/* The same of all tiles of a strip and of m channels, from k on. */
+AMP_INLINE void amp_wino_out_strip(const int form, const int backward, const AmpWinoBlock *p,
+                                   const AmpWinoStrip *s, int64_t k, int m, AmpV wild[4]) {
   const AmpConv *a = p->a;
+  const int side = amp_wino_side(form);
+  const int each = amp_wino_gives(form, backward) / side; /* pixels of a result along an axis */
   const int64_t col = amp_out_pixel(a), row = a->wide.out * col;
-  const int64_t width = amp_wino_vectors(m) * AMP_WIDE, apart = side - s->less_wide;
-  const int64_t image = p->image + s->image, h = p->row + s->row;
-  const int64_t rows = amp_least(a->high.out - h, side - s->less_high);
-  /* A tile with fewer rows has no last row of products. The row before it is read in its place:
+  const int64_t width = amp_wino_vectors(m) * AMP_WIDE, apart = (side - s->less_wide) * each;
+  const int64_t h = (p->row + s->row) * each, w = s->col * each;
+  const int64_t first = ((p->image + s->image) * a->high.out + h) * row + w * col + k;
+  AmpWinoPlace to = {.ref = &a->out,
+                     .out = p->out,
+                     .row = row,
+                     .col = col,
+                     .rows = amp_least(a->high.out - h, (side - s->less_high) * each)};
+  /* A tile with fewer rows has no last rows of products. Those before them are read in their place:
    * what comes of it is not stored, but has to be finite. */
-  const int64_t last = s->less_high ? -(side + 2) * p->products_step : s->last * width;
+  const int64_t last =
+      s->less_high ? -amp_wino_spared(form) * form * p->products_step : s->last * width;
   const float *from = p->products + s->at * width;
-  int64_t to = (image * a->high.out + h) * row + s->col * col + k;
-  for (int64_t c = 0; c < s->tiles; c++, from += width, to += apart * col)
+  for (int64_t c = 0; c < s->tiles; c++, from += width)
     for (int v = 0; v < m; v += AMP_WIDE) {
-      AmpV y[4][4];
-      amp_wino_back(amp_wino_a, side, side, from + v, p->products_step, last, s->less_wide, y);
-      const int64_t cols = amp_least(a->wide.out - s->col - apart * c, apart);
-      if (a->out.dtype == AMPRT_F32 && m - v >= AMP_WIDE)
-        amp_wino_store(side, y, (float *)p->out + to + v, row, col, rows, cols);
-      else
-        amp_wino_write(side, y, &a->out, p->out, to + v, row, col, rows, cols, m - v);
-      AMP_UNROLL(16)
-      for (int i = 0; i < side * side; i++)
-        wild[i / side] = amp_v_fma(y[i / side][i % side], amp_v_all(0), wild[i / side]);
+      to.to = first + c * apart * col + v;
+      to.cols = amp_least(a->wide.out - w - apart * c, apart);
+      to.m = m - v;
+      amp_wino_out_tile(form, backward, from + v, p->products_step, last, s->less_wide, &to, wild);
     }
 }
 
 /* The same of all tiles of a block. Returns whether a result is Inf or NaN. */
-AMP_INLINE int amp_wino_out(const int side, const AmpWinoBlock *p, int64_t k, int m) {
+AMP_INLINE int amp_wino_out_as(const int form, const int backward, const AmpWinoBlock *p, int64_t k,
+                               int m) {
   AmpV wild[4] = {amp_v_all(0), amp_v_all(0), amp_v_all(0), amp_v_all(0)};
   for (int64_t r = 0; r < p->images * p->tiles.high.tiles; r++)
     for (int less = 0; less < amp_wino_strips(&p->tiles); less++) {
       const AmpWinoStrip strip = amp_wino_strip(&p->tiles, r, less);
-      amp_wino_out_strip(side, p, &strip, k, m, wild);
+      amp_wino_out_strip(form, backward, p, &strip, k, m, wild);
     }
   return amp_v_any((wild[0] + wild[1]) + (wild[2] + wild[3]) != 0);
 }
 
-AMP_FN int amp_wino_out_2(const AmpWinoBlock *p, int64_t k, int m) {
-  return amp_wino_out(2, p, k, m);
-}
-AMP_FN int amp_wino_out_4(const AmpWinoBlock *p, int64_t k, int m) {
-  return amp_wino_out(4, p, k, m);
+typedef int AmpWinoOutFn(const AmpWinoBlock *p, int64_t k, int m);
+#define AMP_WINO_OUT(name, form, backward)                                                         \
+  AMP_FN int name(const AmpWinoBlock *p, int64_t k, int m) {                                       \
+    return amp_wino_out_as(form, backward, p, k, m);                                               \
+  }
+AMP_WINO_OUT(amp_wino_out_small, AMP_WINO_SMALL, 0)
+AMP_WINO_OUT(amp_wino_out_large, AMP_WINO_LARGE, 0)
+AMP_WINO_OUT(amp_wino_out_strided, AMP_WINO_STRIDED, 0)
+AMP_WINO_OUT(amp_wino_out_strided_back, AMP_WINO_STRIDED, 1)
+AMP_INLINE AmpWinoOutFn *amp_wino_out(int form, int backward) {
+  return form == AMP_WINO_SMALL   ? amp_wino_out_small
+         : form == AMP_WINO_LARGE ? amp_wino_out_large
+         : backward               ? amp_wino_out_strided_back
+                                  : amp_wino_out_strided;
 }
 
 /* Computes one group of channels as conv.h does. */
@@ -356,17 +408,15 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   const AmpConv *a = p->a;
   const AmpSource source = amp_conv_source(run, a);
   const int leaves = amp_leaves(&a->high, a->backward) || amp_leaves(&a->wide, a->backward);
+  const int64_t remainders =
+      amp_remainders(&a->high, a->backward) * amp_remainders(&a->wide, a->backward);
   float *w = p->spare;
   AmpConvPart part = {.a = a,
-                      .high = p->high,
-                      .wide = p->wide,
                       .high_span = p->high,
                       .wide_span = p->wide,
                       .row = p->row,
-                      .rows = p->rows,
-                      .cols = a->wide.out,
                       .copy =
-                          amp_tile_copy(p->copy, a->c, &p->high, &p->wide, p->rows, a->wide.out),
+                          amp_tile_copy(p->copy, a->c, &p->high, &p->wide, p->rows, p->wide.outs),
                       .tap = (AmpTap *)(void *)amp_lane(run, a->lane, a->lane_bytes),
                       .out = p->out};
   for (int64_t b = 0; b < amp_blocks(a->c); b++)
@@ -376,11 +426,14 @@ AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
     part.image = p->image + i;
     amp_copy_tile(&source, &part.copy, &p->high, &p->wide, part.image, p->row, 0);
     amp_conv_set_tile(&part);
-    amp_list_taps(&part, 0, 0, 0);
-    if (bad)
-      amp_conv_exact(&part, amp_cut_next(cut, 0, 1), w, group * AMP_OUTS, m);
-    else
-      amp_conv_group(&part, cut, w, group * AMP_OUTS, m);
+    for (int64_t r = 0; r < remainders; r++) {
+      amp_conv_remainder(&part, r);
+      part.rows = amp_least(p->rows, part.high.outs - p->row); /* a block may be several tiles */
+      if (bad)
+        amp_conv_exact(&part, amp_cut_next(cut, 0, 1), w, group * AMP_OUTS, m);
+      else
+        amp_conv_group(&part, cut, w, group * AMP_OUTS, m);
+    }
   }
 }
 
@@ -393,7 +446,7 @@ AMP_FN void amp_wino_groups(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   for (int64_t g = first; g < last; g++) {
     const int m = amp_in_group(a->k, g);
     amp_wino_multiply(run, p, g, m);
-    wild |= (a->winograd == 2 ? amp_wino_out_2 : amp_wino_out_4)(p, g * AMP_OUTS, m);
+    wild |= amp_wino_out(a->winograd, a->backward)(p, g * AMP_OUTS, m);
   }
   for (int64_t g = first; g < last && wild; g++)
     amp_wino_direct(run, p, cuts, g);
@@ -406,8 +459,8 @@ AMP_FN AmpWinoBlock amp_wino_begin(const AmprtRun *run, const AmpConv *a, float 
   unsigned char *lane = amp_lane(run, a->lane, a->lane_bytes);
   float *in = (float *)(void *)(lane + at.in), *spare = (float *)(void *)(lane + at.products);
   return (AmpWinoBlock){.a = a,
-                        .high = amp_axis(&a->high, a->backward, 0),
-                        .wide = amp_axis(&a->wide, a->backward, 0),
+                        .high = amp_axis_span(&a->high, a->backward),
+                        .wide = amp_axis_span(&a->wide, a->backward),
                         .copy = (float *)(void *)(lane + at.copy),
                         .in = tiles ? tiles : in,
                         .filter = tiles ? in : NULL,
@@ -418,8 +471,8 @@ AMP_FN AmpWinoBlock amp_wino_begin(const AmprtRun *run, const AmpConv *a, float 
 /* Sets the sizes that follow from the rows and images of a block. */
 AMP_FN void amp_wino_size(AmpWinoBlock *p) {
   const AmpConv *a = p->a;
-  const AmpWinoCut high = amp_wino_cut(p->rows, a->winograd, p->rows == a->high.out);
-  p->tiles = amp_wino_tiles_of(a->winograd, p->images, high, &a->wide);
+  const AmpWinoCut high = amp_wino_cut(p->rows, a->winograd, p->rows == p->high.outs);
+  p->tiles = amp_wino_tiles_of(a->winograd, p->images, high, p->wide.outs);
   p->in_step = amp_wino_in_step(a, p->tiles.all);
   p->products_step =
       p->products == p->in ? p->in_step : amp_odd_lines((p->tiles.all + AMP_WINO_MORE) * AMP_OUTS);
@@ -441,7 +494,8 @@ AMP_FN void amp_wino_block(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *
                            int64_t last) {
   const AmpConv *a = p->a;
   amp_wino_size(p);
-  const int64_t read = a->wino_rows < a->high.out ? p->row + p->rows + 1 : p->images * a->high.in;
+  const int64_t read =
+      a->wino_rows < p->high.outs ? (p->row + p->rows) * p->high.step + 1 : p->images * a->high.in;
   p->next = (const char *)amp_at(run, &a->in) +
             (p->image * a->high.in + read) * a->wide.in * a->in_pixel * amp_size(a->in.dtype);
   amp_wino_in(run, p, 0, p->images * p->tiles.high.tiles);
@@ -459,8 +513,8 @@ AMP_FN void amp_wino_tile(const AmprtRun *run, const AmpConvLoop *l, AmpConvPart
                           int64_t last) {
   const AmpConv *a = l->a;
   const int64_t image_end = amp_least(at->image + a->images, a->n);
-  const int64_t row_end = amp_least(at->row + a->rows, a->high.out);
   AmpWinoBlock b = amp_wino_begin(run, a, NULL);
+  const int64_t row_end = amp_least(at->row + a->rows, b.high.outs);
   b.out = at->out;
   b.part = at;
   for (b.image = at->image; b.image < image_end; b.image += a->wino_images)
@@ -489,17 +543,22 @@ AMP_FN AmpWinoBlock amp_wino_wave_block(const AmprtRun *run, const AmpWinoWave *
   AmpWinoBlock b = amp_wino_begin(run, a, tiles + block * amp_wino_in_floats(a));
   b.image = wave->image + first;
   b.images = amp_least(a->wino_images, wave->images - first);
-  b.rows = a->high.out;
+  b.rows = b.high.outs;
   b.out = amp_at(run, &a->out);
   amp_wino_size(&b);
   return b;
+}
+
+/* Rows of tiles of an image. */
+AMP_INLINE int64_t amp_wino_down(const AmpConv *a) {
+  return amp_pieces(amp_wino_results(a, &a->high), amp_wino_side(a->winograd));
 }
 
 /* Transforms the elements that one row of a wave's tiles reads. */
 AMP_FN void amp_wino_in_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpWinoWave *wave = (const AmpWinoWave *)args;
   const AmpConv *a = wave->l->a;
-  const int64_t each = a->wino_images * amp_pieces(a->high.out, a->winograd);
+  const int64_t each = a->wino_images * amp_wino_down(a);
   const AmpWinoBlock b = amp_wino_wave_block(run, wave, chunk / each);
   amp_wino_in(run, &b, chunk % each, chunk % each + 1);
 }
@@ -517,7 +576,7 @@ AMP_FN void amp_wino_group_chunk(const AmprtRun *run, const void *args, int64_t 
 /* All results. */
 AMP_FN void amp_wino_waves(const AmprtRun *run, const AmpConvLoop *l) {
   const AmpConv *a = l->a;
-  const int64_t down = amp_pieces(a->high.out, a->winograd);
+  const int64_t down = amp_wino_down(a);
   AmpWinoWave wave = {.l = l};
   for (; wave.image < a->n; wave.image += wave.images) {
     wave.images = amp_least(a->wino_wave, a->n - wave.image);

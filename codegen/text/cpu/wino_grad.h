@@ -21,50 +21,50 @@
 /* A dy A' of the tiles of a strip of dy, of one block of channels: they are `tile` floats apart,
  * beginning at `to`, and their transformed elements `step`. What is beyond a tile with fewer
  * results belongs to the next one, and counts as zeros. */
-AMP_INLINE void amp_wino_in_dy(const int side, const AmpWinoRows *r, const AmpWinoStrip *s,
+AMP_INLINE void amp_wino_in_dy(const int form, const AmpWinoRows *r, const AmpWinoStrip *s,
                                float *to, int64_t tile, int64_t step) {
-  const int edge = side + 2;
+  const int side = amp_wino_side(form);
   int64_t from = s->col;
   for (int64_t t = 0; t < s->tiles; t++, from += side - s->less_wide)
     for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
       float *at = to + (s->at + t) * tile + l;
-      AmpV column[4][AMP_WINO_EDGE];
+      AmpV column[4][6];
       AMP_UNROLL(4)
       for (int j = 0; j < side; j++) {
         AmpV d[4];
         amp_wino_take(r, j == side - 1 && s->less_wide ? -1 : from + j, l, d, side);
         if (s->less_high)
           d[side - 1] = amp_v_all(0);
-        amp_wino_e(side, d, column[j]);
+        amp_wino_e(form, d, column[j]);
       }
       AMP_UNROLL(6)
-      for (int i = 0; i < edge; i++) {
-        AmpV d[4], z[AMP_WINO_EDGE];
-        if (i == edge - 1 && s->less_high)
+      for (int i = 0; i < form; i++) {
+        AmpV d[4], z[6];
+        if (i == form - 1 && s->less_high)
           break;
         AMP_UNROLL(4)
         for (int j = 0; j < side; j++)
           d[j] = column[j][i];
-        amp_wino_e(side, d, z);
-        amp_wino_put(at + edge * i * step + (i == edge - 1 ? s->last * tile : 0), step, z, edge);
+        amp_wino_e(form, d, z);
+        amp_wino_put(at + form * i * step + (i == form - 1 ? s->last * tile : 0), step, z, form);
       }
     }
 }
-AMP_FN void amp_wino_dy_2(const AmpWinoRows *r, const AmpWinoStrip *s, float *to, int64_t tile,
-                          int64_t step) {
-  amp_wino_in_dy(2, r, s, to, tile, step);
+AMP_FN void amp_wino_dy_small(const AmpWinoRows *r, const AmpWinoStrip *s, float *to, int64_t tile,
+                              int64_t step) {
+  amp_wino_in_dy(AMP_WINO_SMALL, r, s, to, tile, step);
 }
-AMP_FN void amp_wino_dy_4(const AmpWinoRows *r, const AmpWinoStrip *s, float *to, int64_t tile,
-                          int64_t step) {
-  amp_wino_in_dy(4, r, s, to, tile, step);
+AMP_FN void amp_wino_dy_large(const AmpWinoRows *r, const AmpWinoStrip *s, float *to, int64_t tile,
+                              int64_t step) {
+  amp_wino_in_dy(AMP_WINO_LARGE, r, s, to, tile, step);
 }
 
 /* The nine taps, from the sums of each product. */
-AMP_FN void amp_wino_taps_2(const float *sums, int64_t step, AmpV taps[4][4]) {
-  amp_wino_back(amp_wino_gt, 2, 3, sums, step, 0, 0, taps);
+AMP_FN void amp_wino_taps_small(const float *sums, int64_t step, AmpV taps[4][4]) {
+  amp_wino_back(amp_wino_gt, AMP_WINO_SMALL, 3, sums, step, 0, 0, taps);
 }
-AMP_FN void amp_wino_taps_4(const float *sums, int64_t step, AmpV taps[4][4]) {
-  amp_wino_back(amp_wino_gt, 4, 3, sums, step, 0, 0, taps);
+AMP_FN void amp_wino_taps_large(const float *sums, int64_t step, AmpV taps[4][4]) {
+  amp_wino_back(amp_wino_gt, AMP_WINO_LARGE, 3, sums, step, 0, 0, taps);
 }
 
 /* ---- a part ---- */
@@ -101,10 +101,10 @@ AMP_INLINE AmpGradSpan amp_wino_grad_span(const AmpConvGrad *a, int64_t piece) {
 
 /* Transforms what a piece reads. */
 AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
-  const int side = p->a->winograd;
-  const AmpWinoCut high = amp_wino_cut(t->rows, side, t->rows == p->a->high.out);
+  const int form = p->a->winograd, side = amp_wino_side(form);
+  const AmpWinoCut high = amp_wino_cut(t->rows, form, t->rows == p->a->high.out);
   const int64_t ins = amp_wino_grad_ins(p->a), outs = p->blocks * AMP_BLOCK;
-  p->tiles = amp_wino_tiles_of(side, t->images, high, &p->a->wide);
+  p->tiles = amp_wino_tiles_of(form, t->images, high, p->a->wide.out);
   p->x_step = amp_odd_lines(p->tiles.all * ins);
   p->dy_step = amp_odd_lines(p->tiles.all * outs);
   for (int64_t i = 0; i < t->images * high.tiles; i++) {
@@ -113,17 +113,16 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
     const int64_t image = t->image + strip->image, h = t->row + strip->row;
     for (int64_t b = 0; b < amp_blocks(p->x_source.c); b++) {
       AmpWinoRows r;
-      amp_wino_rows(&r, &p->x_source, p->copy, b, image, h + p->high.origin, side + 2);
+      amp_wino_rows(&r, &p->x_source, p->copy, b, image, h + p->high.origin, form);
       for (int less = 0; less < amp_wino_strips(&p->tiles); less++)
-        (side == 2 ? amp_wino_row_2 : amp_wino_row_4)(&r, &strip[less],
-                                                      strip[less].col + p->wide.origin,
-                                                      p->x + b * AMP_BLOCK, ins, p->x_step);
+        amp_wino_row(form, 0)(&r, &strip[less], strip[less].col + p->wide.origin,
+                              p->x + b * AMP_BLOCK, ins, p->x_step);
     }
     for (int64_t b = 0; b < p->blocks; b++) {
       AmpWinoRows r;
       amp_wino_rows(&r, &p->dy_source, p->copy, b, image, h, side);
       for (int less = 0; less < amp_wino_strips(&p->tiles); less++)
-        (side == 2 ? amp_wino_dy_2 : amp_wino_dy_4)(
+        (form == AMP_WINO_SMALL ? amp_wino_dy_small : amp_wino_dy_large)(
             &r, &strip[less], p->dy + b * p->tiles.all * AMP_BLOCK, AMP_BLOCK, p->dy_step);
     }
   }
@@ -175,7 +174,8 @@ AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const fl
       const int whole = n - e >= AMP_WIDE && dtype == AMPRT_F32;
       float *at = whole ? (float *)out + to : other[0];
       AmpV taps[4][4];
-      (a->winograd == 2 ? amp_wino_taps_2 : amp_wino_taps_4)(sums + e, step, taps);
+      (a->winograd == AMP_WINO_SMALL ? amp_wino_taps_small : amp_wino_taps_large)(sums + e, step,
+                                                                                  taps);
       AMP_UNROLL(9)
       for (int t = 0; t < AMP_WINO_TAPS; t++, at += whole ? a->c : AMP_WIDE) {
         amp_v_store(at, taps[t / 3][t % 3]);

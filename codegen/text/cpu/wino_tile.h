@@ -23,6 +23,19 @@
  * are exact, and rounding errors are some twice those of direct convolutions, where the usual 1 and
  * 2 give six times them (root mean square, 64 channels, normal values; tests/ops/own.c has bounds).
  *
+ * With stride 2, taps 0 and 2 of an axis meet its even elements, by F(4,2), whose points are 0, a,
+ * -a, b and infinity,
+ *
+ *        | aab  -aa   -b     1  0 |       | 1/aab            0            |
+ *        | 0    -ab   a-b    1  0 |       | 1/(2aa(a-b))     1/(2a(a-b))  |
+ *   B' = | 0     ab  -a-b    1  0 |   G = | -1/(2aa(a+b))    1/(2a(a+b))  |
+ *        | 0    -aa    0     1  0 |       | 1/(b(bb-aa))     1/(bb-aa)    |
+ *        | 0    aab   -aa   -b  1 |       | 0                1            |
+ *
+ * and tap 1 meets the odd elements in plain products, which are added to the results. For a data
+ * gradient dx at one place of two is the sum that F(4,2) gives, and at the other the plain product.
+ * With a = 3/4 and b = 2, rounding errors are some 1.2 times those of direct convolutions.
+ *
  * All of them go along the channels, and each element is the same sums in the same order whatever
  * the width of vectors. */
 #ifndef AMP_WINO_TILE_H
@@ -30,20 +43,52 @@
 
 #include "codegen/text/cpu/conv.h"
 
-/* The points of F(4x4,3x3). */
+/* The points of F(4x4,3x3), and those of F(4,2). */
 #define AMP_WINO_P 0.625f
 #define AMP_WINO_Q 1.5f
+#define AMP_WINO_A 0.75f
+#define AMP_WINO_B 2.0f
+
+/* How many elements a tile reads along an axis, and how many it gives. Where dy of stride 2 is read
+ * for a data gradient (`backward`), these are 5 and 8. */
+AMP_INLINE int amp_wino_reads(const int form, const int backward) {
+  return form == AMP_WINO_STRIDED && backward ? 5 : form;
+}
+AMP_INLINE int amp_wino_gives(const int form, const int backward) {
+  return form == AMP_WINO_STRIDED && backward ? 8 : amp_wino_side(form);
+}
+enum { AMP_WINO_GIVES = 8 };
 
 /* x + factor * y */
 AMP_INLINE AmpV amp_wino_more(AmpV x, float factor, AmpV y) {
   return amp_v_fma(amp_v_all(factor), y, x);
 }
 
-/* ---- along one axis: a tile of `side` results has side + 2 elements and products ---- */
+/* ---- along one axis: the products of a tile, as many as its form says ---- */
+
+/* One of the transforms that follow. */
+typedef void AmpWinoTransform(const int form, const int backward, const AmpV *from, AmpV *to);
 
 /* B' of the elements that a tile reads. */
-AMP_INLINE void amp_wino_b(const int side, const AmpV *d, AmpV *to) {
-  if (side == 2) {
+AMP_INLINE void amp_wino_b(const int form, const int backward, const AmpV *d, AmpV *to) {
+  if (form == AMP_WINO_STRIDED) {
+    const int step = backward ? 1 : 2, odd = backward ? 0 : 1;
+    const float a = AMP_WINO_A, b = AMP_WINO_B;
+    AmpV e[4]; /* of neighbours: the later one minus b times the earlier one */
+    AMP_UNROLL(4)
+    for (int i = 0; i < 4; i++)
+      e[i] = amp_wino_more(d[(i + 1) * step], -b, d[i * step]);
+    to[0] = amp_wino_more(e[2], -a * a, e[0]);
+    to[1] = amp_wino_more(e[2], a, e[1]);
+    to[2] = amp_wino_more(e[2], -a, e[1]);
+    to[3] = amp_wino_more(d[3 * step], -a * a, d[step]);
+    AMP_UNROLL(4)
+    for (int i = 0; i < 4; i++)
+      to[4 + i] = d[i * step + odd];
+    to[8] = amp_wino_more(e[3], -a * a, e[1]);
+    return;
+  }
+  if (form == AMP_WINO_SMALL) {
     to[0] = d[0] - d[2];
     to[1] = d[1] + d[2];
     to[2] = d[2] - d[1];
@@ -71,9 +116,25 @@ typedef struct AmpWinoFactors {
 static const AmpWinoFactors amp_wino_factors = {
     1 / (0.625 * 0.625 * 1.5 * 1.5), AMP_WINO_POINT(0.625, 1.5), AMP_WINO_POINT(1.5, 0.625)};
 
-/* G of the three taps. */
-AMP_INLINE void amp_wino_g(const int side, const AmpV g[3], AmpV *to) {
-  if (side == 2) {
+/* The rows of G of F(4,2) but the last. */
+static const float amp_wino_strided[4][2] = {
+    {1 / (0.75 * 0.75 * 2), 0},
+    {1 / (2 * 0.75 * 0.75 * (0.75 - 2)), 1 / (2 * 0.75 * (0.75 - 2))},
+    {-1 / (2 * 0.75 * 0.75 * (0.75 + 2)), 1 / (2 * 0.75 * (0.75 + 2))},
+    {1 / (2 * (2 * 2 - 0.75 * 0.75)), 1 / (2 * 2 - 0.75 * 0.75)}};
+
+/* G of the three taps, as many as amp_wino_filters says. */
+AMP_INLINE void amp_wino_g(const int form, const AmpV g[3], AmpV *to) {
+  if (form == AMP_WINO_STRIDED) {
+    to[0] = amp_v_all(amp_wino_strided[0][0]) * g[0];
+    AMP_UNROLL(3)
+    for (int i = 1; i < 4; i++)
+      to[i] = amp_wino_more(amp_v_all(amp_wino_strided[i][0]) * g[0], amp_wino_strided[i][1], g[2]);
+    to[4] = g[1];
+    to[5] = g[2];
+    return;
+  }
+  if (form == AMP_WINO_SMALL) {
     const AmpV outer = g[0] + g[2], half = amp_v_all(0.5f);
     to[0] = g[0];
     to[1] = (outer + g[1]) * half;
@@ -92,9 +153,10 @@ AMP_INLINE void amp_wino_g(const int side, const AmpV g[3], AmpV *to) {
   to[5] = g[2];
 }
 
-/* G' of the products, which gives the three taps. */
-AMP_INLINE void amp_wino_gt(const int side, const AmpV *u, AmpV *to) {
-  if (side == 2) {
+/* G' of the sums of products, which gives the three taps. This and A have no form of stride 2. */
+AMP_INLINE void amp_wino_gt(const int form, const int backward, const AmpV *u, AmpV *to) {
+  (void)backward;
+  if (form == AMP_WINO_SMALL) {
     const AmpV half = amp_v_all(0.5f), middle = half * (u[1] + u[2]);
     to[0] = u[0] + middle;
     to[1] = half * (u[1] - u[2]);
@@ -111,8 +173,25 @@ AMP_INLINE void amp_wino_gt(const int side, const AmpV *u, AmpV *to) {
 }
 
 /* A' of the products, which gives the results. */
-AMP_INLINE void amp_wino_a(const int side, const AmpV *p, AmpV *to) {
-  if (side == 2) {
+AMP_INLINE void amp_wino_a(const int form, const int backward, const AmpV *p, AmpV *to) {
+  if (form == AMP_WINO_STRIDED) {
+    const float a = AMP_WINO_A, b = AMP_WINO_B;
+    const AmpV even = p[1] + p[2], odd = p[1] - p[2];
+    const AmpV y[4] = {p[0] + even + p[3], amp_wino_more(amp_v_all(a) * odd, b, p[3]),
+                       amp_wino_more(amp_v_all(a * a) * even, b * b, p[3]),
+                       amp_wino_more(amp_wino_more(p[8], a * a * a, odd), b * b * b, p[3])};
+    AMP_UNROLL(4)
+    for (int i = 0; i < 4; i++) {
+      if (backward) {
+        to[2 * i] = p[4 + i];
+        to[2 * i + 1] = y[i];
+      } else {
+        to[i] = y[i] + p[4 + i];
+      }
+    }
+    return;
+  }
+  if (form == AMP_WINO_SMALL) {
     to[0] = p[0] + p[1] + p[2];
     to[1] = p[1] - p[2] - p[3];
     return;
@@ -127,8 +206,8 @@ AMP_INLINE void amp_wino_a(const int side, const AmpV *p, AmpV *to) {
 }
 
 /* A of results, or of their gradients. */
-AMP_INLINE void amp_wino_e(const int side, const AmpV *y, AmpV *to) {
-  if (side == 2) {
+AMP_INLINE void amp_wino_e(const int form, const AmpV *y, AmpV *to) {
+  if (form == AMP_WINO_SMALL) {
     to[0] = y[0];
     to[1] = y[0] + y[1];
     to[2] = y[0] - y[1];
@@ -196,14 +275,14 @@ AMP_FN void amp_wino_rows(AmpWinoRows *r, const AmpSource *s, float *copy, int64
 AMP_INLINE void amp_wino_take_as(const int dtype, const AmpWinoRows *r, int64_t column, int lane,
                                  AmpV *d, const int n) {
   const int64_t at = column * r->step;
-  AMP_UNROLL(6)
+  AMP_UNROLL(9)
   for (int i = 0; i < n; i++)
     d[i] = amp_v_read(dtype, r->at[i] + at, lane);
 }
 AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, AmpV *d,
                               const int n) {
   if (column < 0 || column >= r->cols) {
-    AMP_UNROLL(6)
+    AMP_UNROLL(9)
     for (int i = 0; i < n; i++)
       d[i] = amp_v_all(0);
   } else {
@@ -211,135 +290,186 @@ AMP_INLINE void amp_wino_take(const AmpWinoRows *r, int64_t column, int lane, Am
   }
 }
 
-/* Loads, or stores, n vectors that lie `step` floats apart, of which n is even. Addresses are made
- * of two pointers, to the first vector of either half, plus 0, 1 or 2 times the step, which x86-64
- * computes as part of the instruction. The last of the vectors that are loaded lies `last` floats
- * behind where it would lie then. */
+/* Loads, or stores, n vectors that lie `step` floats apart, as many as a form has. Addresses are
+ * made of two or three pointers, one for each half or third of the vectors, plus 0, 1 or 2 times
+ * the step, which x86-64 computes as part of the instruction. The last vectors that are loaded, as
+ * many as amp_wino_spared says, lie `last` floats behind where they would lie then. */
+AMP_INLINE int amp_wino_each(const int n) {
+  return n == 4 ? 2 : 3;
+}
 AMP_INLINE void amp_wino_get(const float *at, int64_t step, int64_t last, AmpV *v, const int n) {
-  const float *low = at, *high = at + n / 2 * step;
-  AMP_FORGET(low, high);
-  AMP_UNROLL(6)
-  for (int i = 0; i < n - 1; i++)
-    v[i] = amp_v_load(i < n / 2 ? low + i * step : high + (i - n / 2) * step);
-  v[n - 1] = amp_v_load(high + (n / 2 - 1) * step + last);
+  const int each = amp_wino_each(n), spared = amp_wino_spared(n);
+  AMP_UNROLL(3)
+  for (int i = 0; i < n; i += each) {
+    const float *from = at + i * step;
+    AMP_FORGET(at, from);
+    AMP_UNROLL(3)
+    for (int j = 0; j < each; j++)
+      v[i + j] = amp_v_load(from + j * step + (i + j < n - spared ? 0 : last));
+  }
 }
 AMP_INLINE void amp_wino_put(float *at, int64_t step, const AmpV *v, const int n) {
-  float *low = at, *high = at + n / 2 * step;
-  AMP_FORGET(low, high);
-  AMP_UNROLL(6)
-  for (int i = 0; i < n; i++)
-    amp_v_store(i < n / 2 ? low + i * step : high + (i - n / 2) * step, v[i]);
+  const int each = amp_wino_each(n);
+  AMP_UNROLL(3)
+  for (int i = 0; i < n; i += each) {
+    float *to = at + i * step;
+    AMP_FORGET(at, to);
+    AMP_UNROLL(3)
+    for (int j = 0; j < each; j++)
+      amp_v_store(to + j * step, v[i + j]);
+  }
 }
 
 /* B' d B of the tiles of a strip, for one block of channels. The first tile reads from column
  * `column` of the rows on. What is stored of each tile lies `tile` floats behind that of the tile
  * before it, in the order of AmpWinoTiles from `to` on, and its transformed elements are `step`
  * apart. */
-AMP_INLINE void amp_wino_in_row(const int side, const AmpWinoRows *r, const AmpWinoStrip *s,
-                                int64_t column, float *to, int64_t tile, int64_t step) {
+AMP_INLINE void amp_wino_in_row(const int form, const int backward, const AmpWinoRows *r,
+                                const AmpWinoStrip *s, int64_t column, float *to, int64_t tile,
+                                int64_t step) {
   enum { STRIP = 4 }; /* tiles that stay in the first-level cache, and their columns */
-  const int edge = side + 2;
-  const int64_t apart = side - s->less_wide, last = edge - 1;
+  const int reads = amp_wino_reads(form, backward), side = amp_wino_side(form);
+  const int stride = reads == 9 ? 2 : 1, moves = side * stride; /* to the next row of tiles */
+  const int last = form - amp_wino_spared(form);
+  const int64_t apart = (side - s->less_wide) * stride;
   for (int64_t t = 0; t < s->tiles; t += STRIP)
     for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
       const int64_t tiles = amp_least(s->tiles - t, STRIP);
-      AmpV columns[STRIP * (AMP_WINO_EDGE - 2) + 2][AMP_WINO_EDGE];
-      for (int64_t j = 0; j < apart * (tiles - 1) + edge; j++) {
+      AmpV columns[(STRIP * AMP_WINO_GIVES + 1) * AMP_WINO_EDGE];
+      for (int64_t j = 0; j < apart * (tiles - 1) + reads; j++) {
         AmpV d[AMP_WINO_EDGE];
         const int64_t at = column + apart * t + j;
         if (r->line && l == 0) { /* what is new to the next row of tiles */
-          AMP_UNROLL(4)
-          for (int i = 2; i < edge; i++)
-            __builtin_prefetch(r->at[i] + (at * r->step + side * r->line));
+          AMP_UNROLL(8)
+          for (int i = reads - moves; i < reads; i++)
+            __builtin_prefetch(r->at[i] + (at * r->step + moves * r->line));
         }
-        amp_wino_take(r, at, l, d, edge);
-        amp_wino_b(side, d, columns[j]);
+        amp_wino_take(r, at, l, d, reads);
+        amp_wino_b(form, backward, d, columns + j * form);
       }
       for (int64_t i = 0; i < tiles; i++) {
         float *at = to + (s->at + t + i) * tile + l;
-        for (int h = 0; h < edge - s->less_high; h++, at += edge * step) {
+        const int rows = s->less_high ? last : form;
+        for (int h = 0; h < rows; h++, at += form * step) {
           AmpV d[AMP_WINO_EDGE], v[AMP_WINO_EDGE];
-          AMP_UNROLL(6)
-          for (int j = 0; j < edge; j++)
-            d[j] = columns[apart * i + j][h];
-          amp_wino_b(side, d, v);
-          amp_wino_put(h == last ? at + s->last * tile : at, step, v, edge);
+          AMP_UNROLL(9)
+          for (int j = 0; j < reads; j++)
+            d[j] = columns[(apart * i + j) * form + h];
+          amp_wino_b(form, backward, d, v);
+          amp_wino_put(h >= last ? at + s->last * tile : at, step, v, form);
         }
       }
     }
 }
-AMP_FN void amp_wino_row_2(const AmpWinoRows *r, const AmpWinoStrip *s, int64_t column, float *to,
-                           int64_t tile, int64_t step) {
-  amp_wino_in_row(2, r, s, column, to, tile, step);
-}
-AMP_FN void amp_wino_row_4(const AmpWinoRows *r, const AmpWinoStrip *s, int64_t column, float *to,
-                           int64_t tile, int64_t step) {
-  amp_wino_in_row(4, r, s, column, to, tile, step);
+
+typedef void AmpWinoRowFn(const AmpWinoRows *r, const AmpWinoStrip *s, int64_t column, float *to,
+                          int64_t tile, int64_t step);
+#define AMP_WINO_ROW(name, form, backward)                                                         \
+  AMP_FN void name(const AmpWinoRows *r, const AmpWinoStrip *s, int64_t column, float *to,         \
+                   int64_t tile, int64_t step) {                                                   \
+    amp_wino_in_row(form, backward, r, s, column, to, tile, step);                                 \
+  }
+AMP_WINO_ROW(amp_wino_row_small, AMP_WINO_SMALL, 0)
+AMP_WINO_ROW(amp_wino_row_large, AMP_WINO_LARGE, 0)
+AMP_WINO_ROW(amp_wino_row_strided, AMP_WINO_STRIDED, 0)
+AMP_WINO_ROW(amp_wino_row_strided_back, AMP_WINO_STRIDED, 1)
+AMP_INLINE AmpWinoRowFn *amp_wino_row(int form, int backward) {
+  return form == AMP_WINO_SMALL   ? amp_wino_row_small
+         : form == AMP_WINO_LARGE ? amp_wino_row_large
+         : backward               ? amp_wino_row_strided_back
+                                  : amp_wino_row_strided;
 }
 
 /* ---- of a filter ---- */
 
 /* G g G' of n elements, a multiple of a vector, of each tap of a filter; its taps are `tap` floats
  * apart, the transformed ones `step`. */
-AMP_INLINE void amp_wino_in_filter(const int side, const float *from, int64_t tap, int64_t n,
+AMP_INLINE void amp_wino_in_filter(const int form, const float *from, int64_t tap, int64_t n,
                                    float *to, int64_t step) {
-  const int edge = side + 2;
+  const int all = amp_wino_filters(form);
   for (int64_t i = 0; i < n; i += AMP_WIDE) {
-    AmpV column[3][AMP_WINO_EDGE];
+    AmpV column[3][6];
     AMP_UNROLL(3)
     for (int s = 0; s < 3; s++) {
       const AmpV g[3] = {amp_v_load(from + s * tap + i), amp_v_load(from + (3 + s) * tap + i),
                          amp_v_load(from + (6 + s) * tap + i)};
-      amp_wino_g(side, g, column[s]);
+      amp_wino_g(form, g, column[s]);
     }
-    AMP_UNROLL(6)
-    for (int r = 0; r < edge; r++) {
+    for (int r = 0; r < all; r++) {
       const AmpV row[3] = {column[0][r], column[1][r], column[2][r]};
-      AmpV u[AMP_WINO_EDGE];
-      amp_wino_g(side, row, u);
+      AmpV u[6];
+      amp_wino_g(form, row, u);
       AMP_UNROLL(6)
-      for (int s = 0; s < edge; s++)
-        amp_v_store(to + (edge * r + s) * step + i, u[s]);
+      for (int s = 0; s < all; s++)
+        amp_v_store(to + (all * r + s) * step + i, u[s]);
     }
   }
 }
-AMP_FN void amp_wino_filter_2(const float *from, int64_t tap, int64_t n, float *to, int64_t step) {
-  amp_wino_in_filter(2, from, tap, n, to, step);
-}
-AMP_FN void amp_wino_filter_4(const float *from, int64_t tap, int64_t n, float *to, int64_t step) {
-  amp_wino_in_filter(4, from, tap, n, to, step);
+
+typedef void AmpWinoFilterFn(const float *from, int64_t tap, int64_t n, float *to, int64_t step);
+#define AMP_WINO_FILTER(name, form)                                                                \
+  AMP_FN void name(const float *from, int64_t tap, int64_t n, float *to, int64_t step) {           \
+    amp_wino_in_filter(form, from, tap, n, to, step);                                              \
+  }
+AMP_WINO_FILTER(amp_wino_filter_small, AMP_WINO_SMALL)
+AMP_WINO_FILTER(amp_wino_filter_large, AMP_WINO_LARGE)
+AMP_WINO_FILTER(amp_wino_filter_strided, AMP_WINO_STRIDED)
+AMP_INLINE AmpWinoFilterFn *amp_wino_filter_fn(int form) {
+  return form == AMP_WINO_SMALL   ? amp_wino_filter_small
+         : form == AMP_WINO_LARGE ? amp_wino_filter_large
+                                  : amp_wino_filter_strided;
 }
 
 /* ---- of products ---- */
 
-/* One of the transforms above. */
-typedef void AmpWinoTransform(const int side, const AmpV *from, AmpV *to);
-
-/* T p T' of the products p of a tile, or of sums of them, which are `step` floats apart, for a
- * transform T that gives n elements: A' gives results, G' taps of a filter. The last row of
- * products lies `last` floats behind where it would lie then. With `less_wide` the tile has no last
- * column of products: the column before it is read in its place, and what comes of it, which is
- * not used, is finite if the products are. */
-AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int side, const int n,
+/* T p T' of the products p of a tile of stride 1, or of sums of them, which are `step` floats
+ * apart, for a transform T that gives n elements: A' gives results, G' taps of a filter. The last
+ * row of products lies `last` floats behind where it would lie then. With `less_wide` the tile has
+ * no last column of products: the column before it is read in its place, and what comes of it,
+ * which is not used, is finite if the products are. */
+AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int form, const int n,
                               const float *from, int64_t step, int64_t last, int less_wide,
                               AmpV to[4][4]) {
-  const int edge = side + 2;
-  AmpV column[AMP_WINO_EDGE][4];
+  AmpV column[6][4];
   AMP_UNROLL(6)
-  for (int j = 0; j < edge; j++, from += step) {
-    AmpV p[AMP_WINO_EDGE];
-    if (j == edge - 1 && less_wide)
+  for (int j = 0; j < form; j++, from += step) {
+    AmpV p[6];
+    if (j == form - 1 && less_wide)
       from -= step;
-    amp_wino_get(from, edge * step, last, p, edge);
-    transform(side, p, column[j]);
+    amp_wino_get(from, form * step, last, p, form);
+    transform(form, 0, p, column[j]);
   }
   AMP_UNROLL(4)
   for (int i = 0; i < n; i++) {
-    AmpV row[AMP_WINO_EDGE];
+    AmpV row[6];
     AMP_UNROLL(6)
-    for (int j = 0; j < edge; j++)
+    for (int j = 0; j < form; j++)
       row[j] = column[j][i];
-    transform(side, row, to[i]);
+    transform(form, 0, row, to[i]);
+  }
+}
+
+/* The same of a tile of stride 2, which gives as many results along each axis as amp_wino_gives
+ * says. They do not fit the registers, so loops keep the program small. */
+AMP_INLINE void amp_wino_back_strided(const int backward, const float *from, int64_t step,
+                                      int64_t last, int less_wide,
+                                      AmpV to[AMP_WINO_GIVES][AMP_WINO_GIVES]) {
+  enum { FORM = AMP_WINO_STRIDED };
+  const int n = amp_wino_gives(FORM, backward), spared = amp_wino_spared(FORM);
+  AmpV column[FORM][AMP_WINO_GIVES];
+  for (int j = 0; j < FORM; j++, from += step) {
+    AmpV p[FORM];
+    if (j >= FORM - spared && less_wide)
+      from -= step;
+    amp_wino_get(from, FORM * step, last, p, FORM);
+    amp_wino_a(FORM, backward, p, column[j]);
+  }
+  for (int i = 0; i < n; i++) {
+    AmpV row[FORM];
+    AMP_UNROLL(9)
+    for (int j = 0; j < FORM; j++)
+      row[j] = column[j][i];
+    amp_wino_a(FORM, backward, row, to[i]);
   }
 }
 

@@ -283,8 +283,8 @@ AMP_FN void amp_conv_group(AmpConvPart *p, const AmpCut *cut, const float *w, in
 
 /* The same, one result at a time and without the products of padding, which would not be 0 where
  * the filter has Inf or NaN. */
-AMP_FN void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const float *w, int64_t k,
-                           int m) {
+AMP_RARELY void amp_conv_exact(AmpConvPart *p, const AmpConvTileRow *one, const float *w, int64_t k,
+                               int m) {
   amp_conv_begin(p, m);
   for (int64_t i = 0; i < p->rows; i++)
     for (int64_t j = 0; j < p->cols; j++) {

@@ -12,6 +12,8 @@
 #else
 #define AMP_FN static __attribute__((noinline, noclone, unused))
 #endif
+/* For those that hardly ever run: compiled to be small. */
+#define AMP_RARELY AMP_FN __attribute__((cold))
 #define AMP_INLINE static inline __attribute__((always_inline, unused))
 #define AMP_STR(x) #x
 /* Begins the definition of a kernel that is the same in all programs. In an object of such kernels

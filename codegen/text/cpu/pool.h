@@ -179,13 +179,20 @@ AMP_INLINE AmpVBits amp_v_widen(const uint8_t *from) {
 }
 
 /* AMP_WIDE indices from `at` on, of which n exist; the others fit no tap. */
+AMP_FN void amp_read_some_index(const AmpPool *a, const void *index, int64_t at, int64_t n,
+                                int32_t to[AMP_WIDE]) {
+  for (int i = 0; i < AMP_WIDE; i++)
+    to[i] = i >= n                       ? -1
+            : a->index.dtype == AMPRT_U8 ? ((const uint8_t *)index)[at + i]
+                                         : ((const int32_t *)index)[at + i];
+}
 AMP_INLINE AmpVBits amp_read_index(const AmpPool *a, const void *index, int64_t at, int64_t n) {
   if (n >= AMP_WIDE && a->index.dtype == AMPRT_U8)
     return amp_v_widen((const uint8_t *)index + at);
-  AmpVBits some = (AmpVBits){0} - 1;
-  for (int i = 0; i < n && i < AMP_WIDE; i++)
-    some[i] = a->index.dtype == AMPRT_U8 ? ((const uint8_t *)index)[at + i]
-                                         : ((const int32_t *)index)[at + i];
+  AmpVBits some;
+  int32_t each[AMP_WIDE];
+  amp_read_some_index(a, index, at, n, each);
+  __builtin_memcpy(&some, each, sizeof some);
   return some;
 }
 
@@ -229,8 +236,9 @@ AMP_INLINE void amp_avg_collect(const AmpPool *a, const void *dy, const AmpCover
   amp_v_store(out, sum);
 }
 
-/* Both gradients; `index` is NULL for the average. */
-AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *index, int64_t chunk) {
+/* The gradient of the maximum, or of the average, which has no index. */
+AMP_INLINE void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *index,
+                              const int is_max, int64_t chunk) {
   const void *dy = amp_at(run, &a->in);
   void *dx = amp_at(run, &a->out);
   AMP_POOL_ROWS(a, chunk, a->H, row) {
@@ -241,7 +249,7 @@ AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *ind
       for (int64_t c = 0; c < a->C; c += AMP_WIDTH) {
         float sum[AMP_BUFFER];
         int n = amp_piece(a->C, c);
-        if (index)
+        if (is_max)
           AMP_POOL_PANELS(a->in.dtype, i, n, amp_max_collect, a, dy, index, &k, c + i, n - i,
                           sum + i);
         else
@@ -255,12 +263,12 @@ AMP_FN void amp_pool_grad(const AmprtRun *run, const AmpPool *a, const void *ind
 
 AMP_FN void amp_max_pool_grad_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpPool *a = (const AmpPool *)args;
-  amp_pool_grad(run, a, amp_at(run, &a->index), chunk);
+  amp_pool_grad(run, a, amp_at(run, &a->index), 1, chunk);
 }
 AMP_OF_CHUNKS(AmpPool, amp_max_pool_grad)
 
 AMP_FN void amp_avg_pool_grad_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
-  amp_pool_grad(run, (const AmpPool *)args, NULL, chunk);
+  amp_pool_grad(run, (const AmpPool *)args, NULL, 0, chunk);
 }
 AMP_OF_CHUNKS(AmpPool, amp_avg_pool_grad)
 

@@ -373,8 +373,8 @@ AMP_INLINE void amp_wino_out_strip(const int form, const int backward, const Amp
 }
 
 /* The same of all tiles of a block. Returns whether a result is Inf or NaN. */
-AMP_INLINE int amp_wino_out_as(const int form, const int backward, const AmpWinoBlock *p, int64_t k,
-                               int m) {
+AMP_INLINE int amp_wino_out_as(const int form, const AmpWinoBlock *p, int64_t k, int m) {
+  const int backward = form == AMP_WINO_STRIDED && p->a->backward;
   AmpV wild[4] = {amp_v_all(0), amp_v_all(0), amp_v_all(0), amp_v_all(0)};
   for (int64_t r = 0; r < p->images * p->tiles.high.tiles; r++)
     for (int less = 0; less < amp_wino_strips(&p->tiles); less++) {
@@ -385,24 +385,22 @@ AMP_INLINE int amp_wino_out_as(const int form, const int backward, const AmpWino
 }
 
 typedef int AmpWinoOutFn(const AmpWinoBlock *p, int64_t k, int m);
-#define AMP_WINO_OUT(name, form, backward)                                                         \
+#define AMP_WINO_OUT(name, form)                                                                   \
   AMP_FN int name(const AmpWinoBlock *p, int64_t k, int m) {                                       \
-    return amp_wino_out_as(form, backward, p, k, m);                                               \
+    return amp_wino_out_as(form, p, k, m);                                                         \
   }
-AMP_WINO_OUT(amp_wino_out_small, AMP_WINO_SMALL, 0)
-AMP_WINO_OUT(amp_wino_out_large, AMP_WINO_LARGE, 0)
-AMP_WINO_OUT(amp_wino_out_strided, AMP_WINO_STRIDED, 0)
-AMP_WINO_OUT(amp_wino_out_strided_back, AMP_WINO_STRIDED, 1)
-AMP_INLINE AmpWinoOutFn *amp_wino_out(int form, int backward) {
+AMP_WINO_OUT(amp_wino_out_small, AMP_WINO_SMALL)
+AMP_WINO_OUT(amp_wino_out_large, AMP_WINO_LARGE)
+AMP_WINO_OUT(amp_wino_out_strided, AMP_WINO_STRIDED)
+AMP_INLINE AmpWinoOutFn *amp_wino_out(int form) {
   return form == AMP_WINO_SMALL   ? amp_wino_out_small
          : form == AMP_WINO_LARGE ? amp_wino_out_large
-         : backward               ? amp_wino_out_strided_back
                                   : amp_wino_out_strided;
 }
 
 /* Computes one group of channels as conv.h does. */
-AMP_FN void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *cuts,
-                            int64_t group) {
+AMP_RARELY void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *cuts,
+                                int64_t group) {
   const int m = amp_in_group(p->a->k, group);
   const AmpCut *cut = amp_cut_for(cuts, m);
   const AmpConv *a = p->a;
@@ -446,7 +444,7 @@ AMP_FN void amp_wino_groups(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   for (int64_t g = first; g < last; g++) {
     const int m = amp_in_group(a->k, g);
     amp_wino_multiply(run, p, g, m);
-    wild |= amp_wino_out(a->winograd, a->backward)(p, g * AMP_OUTS, m);
+    wild |= amp_wino_out(a->winograd)(p, g * AMP_OUTS, m);
   }
   for (int64_t g = first; g < last && wild; g++)
     amp_wino_direct(run, p, cuts, g);

@@ -180,15 +180,12 @@ AMP_INLINE void amp_wino_a(const int form, const int backward, const AmpV *p, Am
     const AmpV y[4] = {p[0] + even + p[3], amp_wino_more(amp_v_all(a) * odd, b, p[3]),
                        amp_wino_more(amp_v_all(a * a) * even, b * b, p[3]),
                        amp_wino_more(amp_wino_more(p[8], a * a * a, odd), b * b * b, p[3])};
-    AMP_UNROLL(4)
-    for (int i = 0; i < 4; i++) {
-      if (backward) {
-        to[2 * i] = p[4 + i];
-        to[2 * i + 1] = y[i];
-      } else {
-        to[i] = y[i] + p[4 + i];
-      }
+    for (int i = 0; i < 4 && backward; i++) {
+      to[2 * i] = p[4 + i];
+      to[2 * i + 1] = y[i];
     }
+    for (int i = 0; i < 4 && !backward; i++)
+      to[i] = y[i] + p[4 + i];
     return;
   }
   if (form == AMP_WINO_SMALL) {

@@ -122,10 +122,10 @@ static int64_t tile_floats(const AmpConv *a) {
  * elements and products, for the filter of a group and what is prefetched. Reading the filter for
  * so many hardly counts. It has LEAST_TILES even if they do not fit: few tiles do not fill their
  * register tiles, and what comes from the third-level cache then is read in its order. 128 channels
- * at 28x28 are 1.06 to 1.09 times as fast so with stride 1, 1.26 to 1.32 times with stride 2, for
+ * at 28x28 are 1.06 times as fast so with stride 1, 1.23 and 1.26 times with stride 2, for
  * which 7 tiles would fit (Zen 3, 2 threads, batch 8, tests/bench/cpu_layers). */
 static int64_t block_tiles(const AmpConv *a) {
-  enum { BLOCK_BYTES = 384 << 10, LEAST_TILES = 28 };
+  enum { BLOCK_BYTES = 384 << 10, LEAST_TILES = 21 };
   return amp_most(LEAST_TILES, BLOCK_BYTES / (tile_floats(a) * F32));
 }
 

@@ -50,7 +50,9 @@ def main(oracle, *tools):
         limited = [*flags, f"--max-memory={limit}"]
         text = plan(made, model, *limited)
         size, again = int(re.search(r"@train: peak (\d+)", text)[1]), int(re.search(r"computed again +(\d+)", text)[1])
-        kept, less = (trained(Program(made, model, name, *which, f"--target={TARGET}")) for name, which in (("kept", flags), ("less", limited)))
+        # The CPU's part is made under the same limit, and needs less of it without Winograd's method.
+        own = [f"--target={TARGET}", "--winograd=off"]
+        kept, less = (trained(Program(made, model, name, *which, *own)) for name, which in (("kept", flags), ("less", limited)))
         good = size <= limit and again > 0 and kept == less
         print(f"{again} kernels again, {size} bytes: {kept} and {less}{'' if good else ': FAILED'}")
     return not good

@@ -5,7 +5,8 @@
 #include <float.h>
 #include <math.h>
 
-enum { EDGE = AMP_WINO_EDGE, ALL = EDGE * EDGE };
+/* The most products of a tile, and the most transformed taps of a filter. */
+enum { EDGE = AMP_WINO_EDGE, ALL = EDGE * EDGE, TAPS = AMP_WINO_LARGE * AMP_WINO_LARGE };
 
 static double gamma_of(int64_t n) {
   const double u = 0x1p-24;
@@ -37,8 +38,8 @@ static const Method small = {
     .grad_roundings = 7,
 };
 
-#define P   0.625
-#define Q   1.5
+#define P   AMP_WINO_P
+#define Q   AMP_WINO_Q
 #define Z   (1 / (P * P * Q * Q))
 #define F_P (1 / (2 * P * P * (Q * Q - P * P)))
 #define F_Q (1 / (2 * Q * Q * (Q * Q - P * P)))
@@ -82,8 +83,8 @@ static const Method large = {
     .grad_roundings = 26,
 };
 
-#define A   0.75
-#define B   2.0
+#define A   AMP_WINO_A
+#define B   AMP_WINO_B
 #define G_0 (1 / (A * A * B))
 #define G_1 (1 / (2 * A * A * (B - A)))
 #define G_2 (1 / (2 * A * A * (B + A)))
@@ -230,16 +231,16 @@ static void transformed_square(Bounding *b, const double *from, const int64_t di
   }
 }
 
-/* |G||g||G'| of all channels: [k][c][ALL]. */
+/* |G||g||G'| of all channels: [k][c][TAPS]. */
 static double *transformed_filter(Bounding *b, const Method *method) {
   const AmpConv *a = b->conv;
-  double *u = arena_alloc(b->arena, (size_t)(a->k * a->c * ALL) * sizeof *u), g[AMP_WINO_TAPS];
+  double *u = arena_alloc(b->arena, (size_t)(a->k * a->c * TAPS) * sizeof *u), g[AMP_WINO_TAPS];
   for (int64_t k = 0; k < a->k; k++)
     for (int64_t c = 0; c < a->c; c++) {
       for (int64_t t = 0; t < AMP_WINO_TAPS; t++)
         g[a->backward ? AMP_WINO_TAPS - 1 - t : t] =
             fabs(b->filter[k * a->filter_out + t * a->filter_tap + c * a->filter_in]);
-      transformed(b, &method->g, g, u + (k * a->c + c) * ALL);
+      transformed(b, &method->g, g, u + (k * a->c + c) * TAPS);
     }
   return u;
 }
@@ -257,7 +258,7 @@ static void bound_tile(Bounding *b, const double *u, const double *v, Square at)
       m[p] = 0x1p-123; /* gamma(c + 10) of which is more than c * 2^-150 */
     for (int64_t c = 0; c < a->c; c++)
       for (int p = 0; p < amp_wino_all(a->winograd); p++)
-        m[p] += u[(k * a->c + c) * ALL + amp_wino_filter_of(a->winograd, p)] * v[c * ALL + p];
+        m[p] += u[(k * a->c + c) * TAPS + amp_wino_filter_of(a->winograd, p)] * v[c * ALL + p];
     transformed(b, &method->a, m, y);
     for (int i = 0; i < gives * gives; i++) {
       int64_t row = i / gives, col = i % gives;
@@ -303,7 +304,7 @@ static void bound_grad(Bounding *b) {
                           method->grad_roundings);
   double *x = arena_alloc(b->arena, (size_t)(a->c * ALL) * sizeof *x);
   double *dy = arena_alloc(b->arena, (size_t)(a->k * ALL) * sizeof *dy);
-  double *sum = arena_alloc(b->arena, (size_t)(a->k * a->c * ALL) * sizeof *sum);
+  double *sum = arena_alloc(b->arena, (size_t)(a->k * a->c * TAPS) * sizeof *sum);
   for (int64_t t = 0; t < tiles.all; t++) {
     const Square tile = tile_at(&tiles, t);
     transformed_square(b, b->in, in, a->c * a->groups, read_by(tile, &high_axis, &wide_axis),
@@ -311,13 +312,13 @@ static void bound_grad(Bounding *b) {
     transformed_square(b, b->filter, out, a->k * a->groups, tile, &method->e, dy);
     for (int64_t i = 0; i < a->k * a->c; i++)
       for (int p = 0; p < all; p++)
-        sum[i * ALL + p] += dy[i / a->c * ALL + p] * x[i % a->c * ALL + p];
+        sum[i * TAPS + p] += dy[i / a->c * ALL + p] * x[i % a->c * ALL + p];
   }
   for (int64_t k = 0; k < a->k; k++)
     for (int64_t c = 0; c < a->c; c++) {
-      double m[ALL], taps[ALL];
+      double m[TAPS], taps[TAPS];
       for (int p = 0; p < all; p++)
-        m[p] = seen(b, sum[(k * a->c + c) * ALL + p]) + 0x1p-123;
+        m[p] = seen(b, sum[(k * a->c + c) * TAPS + p]) + 0x1p-123;
       transformed(b, &method->gt, m, taps);
       for (int64_t t = 0; t < AMP_WINO_TAPS; t++)
         b->out[(k * AMP_WINO_TAPS + t) * a->c + c] = gamma * taps[t];

@@ -26,9 +26,8 @@ static bool is_forced(Winograd winograd) {
 }
 
 static int64_t image_tiles(const AmpConv *a, int form) {
-  int side = amp_wino_side(form);
-  return amp_pieces(amp_wino_results(a, &a->high), side) *
-         amp_pieces(amp_wino_results(a, &a->wide), side);
+  return amp_wino_along(form, amp_wino_results(a, &a->high)) *
+         amp_wino_along(form, amp_wino_results(a, &a->wide));
 }
 
 static int64_t axis_products(const AmpWindow *w, int form) {
@@ -54,19 +53,14 @@ static int64_t wave_tiles(int form) {
   return form == AMP_WINO_STRIDED ? 64 : 128;
 }
 
-static int64_t filter_bytes(const AmpConv *a) {
-  return a->c * a->k * amp_wino_all_filters(a->winograd) * F32;
-}
-
-/* Is it computed by groups of channels? Then the transformed filter takes LARGE bytes at least, and
- * a block has whole images. With batch 8 on an Intel CPU (model 207, 2 MB of second-level cache) it
- * is 1.08 times as fast so with 256 channels at 14x14, and 1.5 times with 512 at 7x7, where the
- * transformed filter of tiles of 4 x 4 has 38 MB; with 128 at 28x28, 2.4 MB, it is 0.93. */
+/* Is it computed by groups of channels? Then the transformed filter is large, and a block has whole
+ * images. With batch 8 on an Intel CPU (model 207, 2 MB of second-level cache) it is 1.08 times as
+ * fast so with 256 channels at 14x14, and 1.5 times with 512 at 7x7, where the transformed filter
+ * of tiles of 4 x 4 has 38 MB; with 128 at 28x28, 2.4 MB, it is 0.93. */
 static bool by_channels(const AmpConv *a, Winograd winograd) {
-  enum { LARGE = 8 << 20 };
   bool whole = image_tiles(a, a->winograd) <= wave_tiles(a->winograd);
   return winograd == WINOGRAD_BY_CHANNELS ||
-         (winograd == WINOGRAD_AUTO && filter_bytes(a) >= LARGE && whole);
+         (winograd == WINOGRAD_AUTO && amp_wino_is_large(a) && whole);
 }
 
 /* GFLOP/s of one thread, counted as direct products, and the ratio to the direct kernel: batch 8
@@ -130,23 +124,23 @@ static int64_t block_tiles(const AmpConv *a) {
 }
 
 void wino_cut(AmpConv *a) {
-  int side = amp_wino_side(a->winograd);
-  int64_t across = amp_pieces(amp_wino_results(a, &a->wide), side);
-  int64_t down = amp_pieces(a->rows, side);
+  int64_t across = amp_wino_along(a->winograd, amp_wino_results(a, &a->wide));
+  int64_t down = amp_wino_along(a->winograd, a->rows);
   int64_t rows = amp_most(1, amp_least(down, block_tiles(a) / across));
-  a->wino_rows = side * amp_even(down, rows);
+  a->wino_rows = amp_wino_side(a->winograd) * amp_even(down, rows);
   a->wino_images = 1;
 }
 
 /* A tile is some blocks, whose results a loop behind finds in the second-level cache. */
 void wino_choose_tile(AmpConv *a) {
   enum { PIECE_BYTES = 128 << 10 };
-  a->rows = amp_wino_results(a, &a->high);
+  AmpAxis high = amp_axis_span(&a->high, a->backward);
+  a->rows = high.outs;
   a->cols = amp_wino_results(a, &a->wide);
   a->images = 1;
   wino_cut(a);
   int64_t blocks = amp_pieces(a->rows, a->wino_rows);
-  int64_t row = a->wide.out * a->k * (a->backward ? a->high.stride : 1) * F32;
+  int64_t row = high.out_step * a->wide.out * a->k * F32;
   if (blocks > 1) {
     a->rows = a->wino_rows * amp_most(1, amp_least(blocks, PIECE_BYTES / (row * a->wino_rows)));
   } else {
@@ -207,16 +201,15 @@ bool wino_beats_pairs_grad(const AmpConvGrad *a, Winograd winograd) {
 }
 
 int64_t wino_plan_grad(AmpConvGrad *a) {
-  int side = amp_wino_side(a->winograd);
-  int64_t across = amp_pieces(a->wide.out, side);
-  int64_t down = amp_pieces(a->high.out, side);
+  int64_t across = amp_wino_along(a->winograd, a->wide.out);
+  int64_t down = amp_wino_along(a->winograd, a->high.out);
   int64_t blocks = amp_pieces(a->k, AMP_BLOCK), groups = amp_pieces(a->c, AMP_GRAD_GROUP);
   a->wino_blocks = amp_least(blocks, GRAD_BLOCKS);
   int64_t channels = a->wino_blocks * AMP_BLOCK + amp_wino_grad_ins(a);
   int64_t tile = channels * amp_wino_all(a->winograd) * F32;
   int64_t tiles = amp_least(GRAD_BYTES / tile, GRAD_TILES);
   int64_t rows = amp_most(1, amp_least(down, tiles / across));
-  a->wino_rows = side * amp_even(down, rows);
+  a->wino_rows = amp_wino_side(a->winograd) * amp_even(down, rows);
   a->wino_images = rows < down ? 1 : amp_most(1, amp_least(a->n, tiles / (across * down)));
   int64_t each = groups * blocks * amp_wino_grad_each(a) * F32;
   a->wino_slots =

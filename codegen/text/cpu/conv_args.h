@@ -163,10 +163,22 @@ typedef enum AmpWinoForm {
   AMP_WINO_LARGE = 6,
   AMP_WINO_STRIDED = 9
 } AmpWinoForm;
-enum { AMP_WINO_EDGE = 9, AMP_WINO_TAPS = 9 }; /* the most products along an axis; taps */
+enum { AMP_WINO_EDGE = AMP_WINO_STRIDED }; /* the most products along an axis */
+enum { AMP_WINO_TAPS = 9 };
+
+/* The points at which the transforms evaluate (wino_tile.h): P and Q for 4 results of stride 1, A
+ * and B for stride 2. */
+#define AMP_WINO_P 0.625
+#define AMP_WINO_Q 1.5
+#define AMP_WINO_A 0.75
+#define AMP_WINO_B 2.0
 
 static inline int amp_wino_side(int form) {
   return form == AMP_WINO_SMALL ? 2 : 4;
+}
+/* How many tiles so many results of an axis are cut into. */
+static inline int64_t amp_wino_along(int form, int64_t results) {
+  return amp_pieces(results, amp_wino_side(form));
 }
 /* How many products a tile takes. */
 static inline int64_t amp_wino_all(int form) {
@@ -183,7 +195,8 @@ static inline int amp_wino_filters(int form) {
 static inline int amp_wino_filter(int form, int i) {
   return form != AMP_WINO_STRIDED || i < 4 ? i : i < 8 ? 4 : 5;
 }
-/* The same of both axes. */
+/* How many transformed taps the filter of two channels has, and which of them product i of a tile
+ * takes. */
 static inline int64_t amp_wino_all_filters(int form) {
   return amp_wino_filters(form) * amp_wino_filters(form);
 }
@@ -204,8 +217,8 @@ static inline int amp_wino_spared(int form) {
   return form == AMP_WINO_STRIDED ? 2 : 1;
 }
 static inline AmpWinoCut amp_wino_cut(int64_t results, int form, int all) {
-  const int64_t side = amp_wino_side(form), tiles = amp_pieces(results, side);
-  return (AmpWinoCut){tiles, all ? amp_least(tiles, tiles * side - results) : 0};
+  const int64_t tiles = amp_wino_along(form, results), room = tiles * amp_wino_side(form);
+  return (AmpWinoCut){tiles, all ? amp_least(tiles, room - results) : 0};
 }
 /* How many tiles have `side` results: those before the others. */
 static inline int64_t amp_wino_whole(const AmpWinoCut *c) {
@@ -292,9 +305,8 @@ static inline int64_t amp_wino_results(const AmpConv *a, const AmpWindow *axis) 
 /* How many tiles a block has. Register tiles may compute products for up to
  * AMP_WINO_MORE tiles behind the last one. */
 static inline int64_t amp_wino_tiles(const AmpConv *a) {
-  const int side = amp_wino_side(a->winograd);
-  return a->wino_images * amp_pieces(a->wino_rows, side) *
-         amp_pieces(amp_wino_results(a, &a->wide), side);
+  return a->wino_images * amp_wino_along(a->winograd, a->wino_rows) *
+         amp_wino_along(a->winograd, amp_wino_results(a, &a->wide));
 }
 enum { AMP_WINO_MORE = 15 };
 
@@ -303,14 +315,20 @@ enum { AMP_WINO_MORE = 15 };
 enum { AMP_WINO_CHANNELS = 64 };
 
 /* Transformed data is stored product by product, in amp_wino_all arrays, and the filter in
- * amp_wino_all_filters. amp_wino_in_step: floats from one array to the next for so many tiles.
- * amp_wino_part_step: the same for the filter of one group of channels of the result and
- * AMP_WINO_CHANNELS channels that are read. */
+ * amp_wino_all_filters. amp_wino_in_step: floats from one array of so many tiles to the next.
+ * amp_wino_part_step: floats from one array to the next of the filter of one group of channels of
+ * the result and AMP_WINO_CHANNELS channels that are read. */
 static inline int64_t amp_wino_in_step(const AmpConv *a, int64_t tiles) {
   return amp_odd_lines(tiles * amp_ceil(a->c, AMP_BLOCK) + AMP_WINO_MORE * AMP_BLOCK);
 }
 static inline int64_t amp_wino_part_step(const AmpConv *a) {
   return amp_odd_lines(amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS) * AMP_GROUP);
+}
+
+/* Is the transformed filter so large that it would come from memory for each block? */
+static inline int amp_wino_is_large(const AmpConv *a) {
+  enum { LARGE = 8 << 20 };
+  return a->c * a->k * amp_wino_all_filters(a->winograd) * (int64_t)sizeof(float) >= LARGE;
 }
 
 /* Floats of the transformed tiles of a block. */
@@ -410,9 +428,8 @@ typedef struct AmpWinoGradLane {
 
 static inline AmpWinoGradLane amp_wino_grad_lane(const AmpConvGrad *a) {
   const int64_t all = amp_wino_all(a->winograd), block = AMP_BLOCK;
-  const int side = amp_wino_side(a->winograd);
-  const int64_t tiles =
-      a->wino_images * amp_pieces(a->wino_rows, side) * amp_pieces(a->wide.out, side);
+  const int64_t down = amp_wino_along(a->winograd, a->wino_rows);
+  const int64_t tiles = a->wino_images * down * amp_wino_along(a->winograd, a->wide.out);
   AmpWinoGradLane l = {.x = a->wino_slots > 1 ? 0 : a->wino_blocks * amp_wino_grad_each(a)};
   l.dy = l.x + all * amp_odd_lines(tiles * amp_wino_grad_ins(a));
   l.copy = l.dy + all * amp_odd_lines(tiles * a->wino_blocks * block);

@@ -12,7 +12,7 @@
 #else
 #define AMP_FN static __attribute__((noinline, noclone, unused))
 #endif
-/* For those that hardly ever run: compiled to be small. */
+/* For functions that hardly ever run, which are compiled to be small. */
 #define AMP_RARELY AMP_FN __attribute__((cold))
 #define AMP_INLINE static inline __attribute__((always_inline, unused))
 #define AMP_STR(x) #x

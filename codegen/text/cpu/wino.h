@@ -92,7 +92,7 @@ AMP_FN void amp_wino_filter_block(const AmprtRun *run, const AmpConv *a, int64_t
   const int64_t n = amp_in_block(a->c, block) * outs;
   float taps[AMP_WINO_TAPS * AMP_BLOCK * AMP_OUTS];
   amp_wino_pack(a, amp_at(run, &a->filter), taps, group, block, outs);
-  amp_wino_filter_fn(a->winograd)(taps, n, n, to, step);
+  AMP_WINO_OF(a->winograd, amp_wino_filter)(taps, n, n, to, step);
 }
 
 /* The same for the whole filter, in chunks that follow one another as the filter lies in memory. */
@@ -155,20 +155,17 @@ typedef struct AmpWinoFetches {
 
 /* What products fetch whose register tiles read so many channels together, `steps`. */
 AMP_FN AmpWinoFetches amp_wino_fetches(const AmpWinoBlock *p, int64_t steps) {
-  enum { LARGE = 8 << 20 };
   const AmpConv *a = p->a;
   const int64_t f32 = sizeof(float), all = amp_wino_all(a->winograd);
-  AmpWinoFetches f = {.large = a->c * a->k * amp_wino_all_filters(a->winograd) * f32 >= LARGE,
-                      .parts = (p->last - p->first) * (all / 2)};
+  AmpWinoFetches f = {.large = amp_wino_is_large(a), .parts = (p->last - p->first) * (all / 2)};
   if (a->wino_wave) {
     const int64_t channels = amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS);
     f.ahead.bytes = p->tiles.all * channels * f32;
   } else if (f.large) {
     f.ahead.bytes = amp_wino_filter_step(a, AMP_OUTS) * f32;
   } else {
-    const int64_t each = a->backward ? a->high.stride : 1; /* rows of a result */
     const int64_t rows = p->images * p->rows;
-    const int64_t row = each * a->wide.out * a->k * amp_size(a->out.dtype);
+    const int64_t row = p->high.out_step * a->wide.out * a->k * amp_size(a->out.dtype);
     const int64_t first = p->part->image * p->high.outs + p->part->row;
     f.own = (const char *)p->out + first * row;
     f.before = (p->image * p->high.outs + p->row - first) * row;
@@ -274,19 +271,6 @@ AMP_FN void amp_wino_multiply(const AmprtRun *run, const AmpWinoBlock *p, int64_
   }
 }
 
-/* Stores m channels of the result y at element `at`. */
-AMP_INLINE void amp_wino_write(AmpV y, const AmpRef *ref, void *out, int64_t at, int m) {
-  if (m < AMP_WIDE) {
-    float buf[AMP_WIDE];
-    amp_v_store(buf, y);
-    amp_write(ref->dtype, out, at, m, buf);
-  } else if (ref->dtype == AMPRT_F32) {
-    amp_v_store((float *)out + at, y);
-  } else {
-    amp_v_round(ref->dtype, (uint16_t *)out + at, y);
-  }
-}
-
 /* Where the results of a tile are stored: of m channels, from element `to` on, rows x cols of
  * them. */
 typedef struct AmpWinoPlace {
@@ -296,17 +280,30 @@ typedef struct AmpWinoPlace {
   int m;
 } AmpWinoPlace;
 
+/* Stores the results of a tile, whose rows are n vectors at y, one after the other. */
+AMP_FN void amp_wino_store_each(const AmpV *y, int n, const AmpWinoPlace *p) {
+  const int dtype = p->ref->dtype;
+  for (int i = 0; i < p->rows; i++, y += n)
+    for (int j = 0; j < p->cols; j++) {
+      const int64_t at = p->to + i * p->row + j * p->col;
+      if (p->m < AMP_WIDE) {
+        float buf[AMP_WIDE];
+        amp_v_store(buf, y[j]);
+        amp_write(dtype, p->out, at, p->m, buf);
+      } else if (dtype == AMPRT_F32) {
+        amp_v_store((float *)p->out + at, y[j]);
+      } else {
+        amp_v_round(dtype, (uint16_t *)p->out + at, y[j]);
+      }
+    }
+}
+
 /* Stores side x side results. Vectors of floats are stored without branches: a result beyond the
  * edge of the image is stored in the last row or column, and is then overwritten by the one that
  * belongs there. */
-AMP_FN void amp_wino_store_parts(const int side, AmpV y[4][4], const AmpWinoPlace *p) {
-  for (int i = 0; i < side && i < p->rows; i++)
-    for (int j = 0; j < side && j < p->cols; j++)
-      amp_wino_write(y[i][j], p->ref, p->out, p->to + i * p->row + j * p->col, p->m);
-}
 AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], const AmpWinoPlace *p) {
   if (p->ref->dtype != AMPRT_F32 || p->m < AMP_WIDE) {
-    amp_wino_store_parts(side, y, p);
+    amp_wino_store_each(y[0], 4, p);
     return;
   }
   AMP_UNROLL(4)
@@ -319,19 +316,17 @@ AMP_INLINE void amp_wino_store(const int side, AmpV y[4][4], const AmpWinoPlace 
 }
 
 /* Transforms the products of one tile back and stores its results. `wild` stays 0 while they are
- * finite. It has one sum for each row of a tile's results: all products in a single one would wait
- * for each other. */
+ * finite. It is four sums, as all products in a single one would wait for each other. */
 AMP_INLINE void amp_wino_out_tile(const int form, const int backward, const float *from,
                                   int64_t step, int64_t last, int less_wide, const AmpWinoPlace *to,
                                   AmpV wild[4]) {
   if (form == AMP_WINO_STRIDED) {
     AmpV y[AMP_WINO_GIVES][AMP_WINO_GIVES];
     amp_wino_back_strided(backward, from, step, last, less_wide, y);
+    amp_wino_store_each(y[0], AMP_WINO_GIVES, to);
     for (int i = 0; i < to->rows; i++)
-      for (int j = 0; j < to->cols; j++) {
+      for (int j = 0; j < to->cols; j++)
         wild[j % 4] = amp_v_fma(y[i][j], amp_v_all(0), wild[j % 4]);
-        amp_wino_write(y[i][j], to->ref, to->out, to->to + i * to->row + j * to->col, to->m);
-      }
     return;
   }
   const int side = amp_wino_side(form);
@@ -384,7 +379,6 @@ AMP_INLINE int amp_wino_out_as(const int form, const AmpWinoBlock *p, int64_t k,
   return amp_v_any((wild[0] + wild[1]) + (wild[2] + wild[3]) != 0);
 }
 
-typedef int AmpWinoOutFn(const AmpWinoBlock *p, int64_t k, int m);
 #define AMP_WINO_OUT(name, form)                                                                   \
   AMP_FN int name(const AmpWinoBlock *p, int64_t k, int m) {                                       \
     return amp_wino_out_as(form, p, k, m);                                                         \
@@ -392,11 +386,6 @@ typedef int AmpWinoOutFn(const AmpWinoBlock *p, int64_t k, int m);
 AMP_WINO_OUT(amp_wino_out_small, AMP_WINO_SMALL)
 AMP_WINO_OUT(amp_wino_out_large, AMP_WINO_LARGE)
 AMP_WINO_OUT(amp_wino_out_strided, AMP_WINO_STRIDED)
-AMP_INLINE AmpWinoOutFn *amp_wino_out(int form) {
-  return form == AMP_WINO_SMALL   ? amp_wino_out_small
-         : form == AMP_WINO_LARGE ? amp_wino_out_large
-                                  : amp_wino_out_strided;
-}
 
 /* Computes one group of channels as conv.h does. */
 AMP_RARELY void amp_wino_direct(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts *cuts,
@@ -444,7 +433,7 @@ AMP_FN void amp_wino_groups(const AmprtRun *run, AmpWinoBlock *p, const AmpCuts 
   for (int64_t g = first; g < last; g++) {
     const int m = amp_in_group(a->k, g);
     amp_wino_multiply(run, p, g, m);
-    wild |= amp_wino_out(a->winograd)(p, g * AMP_OUTS, m);
+    wild |= AMP_WINO_OF(a->winograd, amp_wino_out)(p, g * AMP_OUTS, m);
   }
   for (int64_t g = first; g < last && wild; g++)
     amp_wino_direct(run, p, cuts, g);
@@ -549,7 +538,7 @@ AMP_FN AmpWinoBlock amp_wino_wave_block(const AmprtRun *run, const AmpWinoWave *
 
 /* Rows of tiles of an image. */
 AMP_INLINE int64_t amp_wino_down(const AmpConv *a) {
-  return amp_pieces(amp_wino_results(a, &a->high), amp_wino_side(a->winograd));
+  return amp_wino_along(a->winograd, amp_wino_results(a, &a->high));
 }
 
 /* Transforms the elements that one row of a wave's tiles reads. */

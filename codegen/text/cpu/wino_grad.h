@@ -28,7 +28,7 @@ AMP_INLINE void amp_wino_in_dy(const int form, const AmpWinoRows *r, const AmpWi
   for (int64_t t = 0; t < s->tiles; t++, from += side - s->less_wide)
     for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
       float *at = to + (s->at + t) * tile + l;
-      AmpV column[4][6];
+      AmpV column[4][AMP_WINO_LARGE];
       AMP_UNROLL(4)
       for (int j = 0; j < side; j++) {
         AmpV d[4];
@@ -39,7 +39,7 @@ AMP_INLINE void amp_wino_in_dy(const int form, const AmpWinoRows *r, const AmpWi
       }
       AMP_UNROLL(6)
       for (int i = 0; i < form; i++) {
-        AmpV d[4], z[6];
+        AmpV d[4], z[AMP_WINO_LARGE];
         if (i == form - 1 && s->less_high)
           break;
         AMP_UNROLL(4)

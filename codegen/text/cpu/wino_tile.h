@@ -43,21 +43,15 @@
 
 #include "codegen/text/cpu/conv.h"
 
-/* The points of F(4x4,3x3), and those of F(4,2). */
-#define AMP_WINO_P 0.625f
-#define AMP_WINO_Q 1.5f
-#define AMP_WINO_A 0.75f
-#define AMP_WINO_B 2.0f
-
-/* How many elements a tile reads along an axis, and how many it gives. Where dy of stride 2 is read
- * for a data gradient (`backward`), these are 5 and 8. */
+/* How many elements a tile reads along an axis, and how many it gives, at most AMP_WINO_GIVES.
+ * Where dy of stride 2 is read for a data gradient (`backward`), these are 5 and 8. */
+enum { AMP_WINO_GIVES = 8 };
 AMP_INLINE int amp_wino_reads(const int form, const int backward) {
   return form == AMP_WINO_STRIDED && backward ? 5 : form;
 }
 AMP_INLINE int amp_wino_gives(const int form, const int backward) {
   return form == AMP_WINO_STRIDED && backward ? 8 : amp_wino_side(form);
 }
-enum { AMP_WINO_GIVES = 8 };
 
 /* x + factor * y */
 AMP_INLINE AmpV amp_wino_more(AmpV x, float factor, AmpV y) {
@@ -65,9 +59,6 @@ AMP_INLINE AmpV amp_wino_more(AmpV x, float factor, AmpV y) {
 }
 
 /* ---- along one axis: the products of a tile, as many as its form says ---- */
-
-/* One of the transforms that follow. */
-typedef void AmpWinoTransform(const int form, const int backward, const AmpV *from, AmpV *to);
 
 /* B' of the elements that a tile reads. */
 AMP_INLINE void amp_wino_b(const int form, const int backward, const AmpV *d, AmpV *to) {
@@ -114,14 +105,19 @@ typedef struct AmpWinoFactors {
 #define AMP_WINO_POINT(p, q)                                                                       \
   { AMP_WINO_F(p, q), (p)*AMP_WINO_F(p, q), (p) * (p)*AMP_WINO_F(p, q) }
 static const AmpWinoFactors amp_wino_factors = {
-    1 / (0.625 * 0.625 * 1.5 * 1.5), AMP_WINO_POINT(0.625, 1.5), AMP_WINO_POINT(1.5, 0.625)};
+    1 / (AMP_WINO_P * AMP_WINO_P * AMP_WINO_Q * AMP_WINO_Q), AMP_WINO_POINT(AMP_WINO_P, AMP_WINO_Q),
+    AMP_WINO_POINT(AMP_WINO_Q, AMP_WINO_P)};
 
 /* The rows of G of F(4,2) but the last. */
+#define AMP_WINO_AA (AMP_WINO_A * AMP_WINO_A)
 static const float amp_wino_strided[4][2] = {
-    {1 / (0.75 * 0.75 * 2), 0},
-    {1 / (2 * 0.75 * 0.75 * (0.75 - 2)), 1 / (2 * 0.75 * (0.75 - 2))},
-    {-1 / (2 * 0.75 * 0.75 * (0.75 + 2)), 1 / (2 * 0.75 * (0.75 + 2))},
-    {1 / (2 * (2 * 2 - 0.75 * 0.75)), 1 / (2 * 2 - 0.75 * 0.75)}};
+    {1 / (AMP_WINO_AA * AMP_WINO_B), 0},
+    {1 / (2 * AMP_WINO_AA * (AMP_WINO_A - AMP_WINO_B)),
+     1 / (2 * AMP_WINO_A * (AMP_WINO_A - AMP_WINO_B))},
+    {-1 / (2 * AMP_WINO_AA * (AMP_WINO_A + AMP_WINO_B)),
+     1 / (2 * AMP_WINO_A * (AMP_WINO_A + AMP_WINO_B))},
+    {1 / (AMP_WINO_B * (AMP_WINO_B * AMP_WINO_B - AMP_WINO_AA)),
+     1 / (AMP_WINO_B * AMP_WINO_B - AMP_WINO_AA)}};
 
 /* G of the three taps, as many as amp_wino_filters says. */
 AMP_INLINE void amp_wino_g(const int form, const AmpV g[3], AmpV *to) {
@@ -154,8 +150,7 @@ AMP_INLINE void amp_wino_g(const int form, const AmpV g[3], AmpV *to) {
 }
 
 /* G' of the sums of products, which gives the three taps. This and A have no form of stride 2. */
-AMP_INLINE void amp_wino_gt(const int form, const int backward, const AmpV *u, AmpV *to) {
-  (void)backward;
+AMP_INLINE void amp_wino_gt(const int form, const AmpV *u, AmpV *to) {
   if (form == AMP_WINO_SMALL) {
     const AmpV half = amp_v_all(0.5f), middle = half * (u[1] + u[2]);
     to[0] = u[0] + middle;
@@ -173,21 +168,7 @@ AMP_INLINE void amp_wino_gt(const int form, const int backward, const AmpV *u, A
 }
 
 /* A' of the products, which gives the results. */
-AMP_INLINE void amp_wino_a(const int form, const int backward, const AmpV *p, AmpV *to) {
-  if (form == AMP_WINO_STRIDED) {
-    const float a = AMP_WINO_A, b = AMP_WINO_B;
-    const AmpV even = p[1] + p[2], odd = p[1] - p[2];
-    const AmpV y[4] = {p[0] + even + p[3], amp_wino_more(amp_v_all(a) * odd, b, p[3]),
-                       amp_wino_more(amp_v_all(a * a) * even, b * b, p[3]),
-                       amp_wino_more(amp_wino_more(p[8], a * a * a, odd), b * b * b, p[3])};
-    for (int i = 0; i < 4 && backward; i++) {
-      to[2 * i] = p[4 + i];
-      to[2 * i + 1] = y[i];
-    }
-    for (int i = 0; i < 4 && !backward; i++)
-      to[i] = y[i] + p[4 + i];
-    return;
-  }
+AMP_INLINE void amp_wino_a(const int form, const AmpV *p, AmpV *to) {
   if (form == AMP_WINO_SMALL) {
     to[0] = p[0] + p[1] + p[2];
     to[1] = p[1] - p[2] - p[3];
@@ -200,6 +181,23 @@ AMP_INLINE void amp_wino_a(const int form, const int backward, const AmpV *p, Am
   to[1] = amp_wino_more(amp_v_all(AMP_WINO_P) * odd_p, AMP_WINO_Q, odd_q);
   to[2] = amp_wino_more(amp_v_all(pp) * even_p, qq, even_q);
   to[3] = amp_wino_more(amp_wino_more(p[5], pp * AMP_WINO_P, odd_p), qq * AMP_WINO_Q, odd_q);
+}
+
+/* The same of stride 2. */
+AMP_INLINE void amp_wino_a_strided(const int backward, const AmpV *p, AmpV *to) {
+  const float a = AMP_WINO_A, b = AMP_WINO_B;
+  const AmpV even = p[1] + p[2], odd = p[1] - p[2], *plain = p + 4;
+  const AmpV y[4] = {p[0] + even + p[3], amp_wino_more(amp_v_all(a) * odd, b, p[3]),
+                     amp_wino_more(amp_v_all(a * a) * even, b * b, p[3]),
+                     amp_wino_more(amp_wino_more(p[8], a * a * a, odd), b * b * b, p[3])};
+  if (backward)
+    for (int i = 0; i < 4; i++) {
+      to[2 * i] = plain[i];
+      to[2 * i + 1] = y[i];
+    }
+  else
+    for (int i = 0; i < 4; i++)
+      to[i] = y[i] + plain[i];
 }
 
 /* A of results, or of their gradients. */
@@ -324,15 +322,17 @@ AMP_INLINE void amp_wino_put(float *at, int64_t step, const AmpV *v, const int n
 AMP_INLINE void amp_wino_in_row(const int form, const int backward, const AmpWinoRows *r,
                                 const AmpWinoStrip *s, int64_t column, float *to, int64_t tile,
                                 int64_t step) {
-  enum { STRIP = 4 }; /* tiles that stay in the first-level cache, and their columns */
+  /* Tiles that stay in the first-level cache, and the most columns that they read. */
+  enum { STRIP = 4, COLUMNS = STRIP * 8 + 1 };
   const int reads = amp_wino_reads(form, backward), side = amp_wino_side(form);
-  const int stride = reads == 9 ? 2 : 1, moves = side * stride; /* to the next row of tiles */
+  const int stride = form == AMP_WINO_STRIDED && !backward ? 2 : 1;
+  const int moves = side * stride; /* to the next row of tiles */
   const int last = form - amp_wino_spared(form);
   const int64_t apart = (side - s->less_wide) * stride;
   for (int64_t t = 0; t < s->tiles; t += STRIP)
     for (int l = 0; l < AMP_BLOCK; l += AMP_WIDE) {
       const int64_t tiles = amp_least(s->tiles - t, STRIP);
-      AmpV columns[(STRIP * AMP_WINO_GIVES + 1) * AMP_WINO_EDGE];
+      AmpV columns[COLUMNS * AMP_WINO_EDGE];
       for (int64_t j = 0; j < apart * (tiles - 1) + reads; j++) {
         AmpV d[AMP_WINO_EDGE];
         const int64_t at = column + apart * t + j;
@@ -359,6 +359,12 @@ AMP_INLINE void amp_wino_in_row(const int form, const int backward, const AmpWin
     }
 }
 
+/* The function of a form, whose name ends like that of the form. */
+#define AMP_WINO_OF(form, name)                                                                    \
+  ((form) == AMP_WINO_SMALL   ? name##_small                                                       \
+   : (form) == AMP_WINO_LARGE ? name##_large                                                       \
+                              : name##_strided)
+
 typedef void AmpWinoRowFn(const AmpWinoRows *r, const AmpWinoStrip *s, int64_t column, float *to,
                           int64_t tile, int64_t step);
 #define AMP_WINO_ROW(name, form, backward)                                                         \
@@ -371,10 +377,8 @@ AMP_WINO_ROW(amp_wino_row_large, AMP_WINO_LARGE, 0)
 AMP_WINO_ROW(amp_wino_row_strided, AMP_WINO_STRIDED, 0)
 AMP_WINO_ROW(amp_wino_row_strided_back, AMP_WINO_STRIDED, 1)
 AMP_INLINE AmpWinoRowFn *amp_wino_row(int form, int backward) {
-  return form == AMP_WINO_SMALL   ? amp_wino_row_small
-         : form == AMP_WINO_LARGE ? amp_wino_row_large
-         : backward               ? amp_wino_row_strided_back
-                                  : amp_wino_row_strided;
+  return form == AMP_WINO_STRIDED && backward ? amp_wino_row_strided_back
+                                              : AMP_WINO_OF(form, amp_wino_row);
 }
 
 /* ---- of a filter ---- */
@@ -385,7 +389,7 @@ AMP_INLINE void amp_wino_in_filter(const int form, const float *from, int64_t ta
                                    float *to, int64_t step) {
   const int all = amp_wino_filters(form);
   for (int64_t i = 0; i < n; i += AMP_WIDE) {
-    AmpV column[3][6];
+    AmpV column[3][AMP_WINO_LARGE];
     AMP_UNROLL(3)
     for (int s = 0; s < 3; s++) {
       const AmpV g[3] = {amp_v_load(from + s * tap + i), amp_v_load(from + (3 + s) * tap + i),
@@ -394,7 +398,7 @@ AMP_INLINE void amp_wino_in_filter(const int form, const float *from, int64_t ta
     }
     for (int r = 0; r < all; r++) {
       const AmpV row[3] = {column[0][r], column[1][r], column[2][r]};
-      AmpV u[6];
+      AmpV u[AMP_WINO_LARGE];
       amp_wino_g(form, row, u);
       AMP_UNROLL(6)
       for (int s = 0; s < all; s++)
@@ -403,7 +407,6 @@ AMP_INLINE void amp_wino_in_filter(const int form, const float *from, int64_t ta
   }
 }
 
-typedef void AmpWinoFilterFn(const float *from, int64_t tap, int64_t n, float *to, int64_t step);
 #define AMP_WINO_FILTER(name, form)                                                                \
   AMP_FN void name(const float *from, int64_t tap, int64_t n, float *to, int64_t step) {           \
     amp_wino_in_filter(form, from, tap, n, to, step);                                              \
@@ -411,13 +414,11 @@ typedef void AmpWinoFilterFn(const float *from, int64_t tap, int64_t n, float *t
 AMP_WINO_FILTER(amp_wino_filter_small, AMP_WINO_SMALL)
 AMP_WINO_FILTER(amp_wino_filter_large, AMP_WINO_LARGE)
 AMP_WINO_FILTER(amp_wino_filter_strided, AMP_WINO_STRIDED)
-AMP_INLINE AmpWinoFilterFn *amp_wino_filter_fn(int form) {
-  return form == AMP_WINO_SMALL   ? amp_wino_filter_small
-         : form == AMP_WINO_LARGE ? amp_wino_filter_large
-                                  : amp_wino_filter_strided;
-}
 
 /* ---- of products ---- */
+
+/* A' or G'. */
+typedef void AmpWinoTransform(const int form, const AmpV *from, AmpV *to);
 
 /* T p T' of the products p of a tile of stride 1, or of sums of them, which are `step` floats
  * apart, for a transform T that gives n elements: A' gives results, G' taps of a filter. The last
@@ -427,22 +428,22 @@ AMP_INLINE AmpWinoFilterFn *amp_wino_filter_fn(int form) {
 AMP_INLINE void amp_wino_back(AmpWinoTransform *transform, const int form, const int n,
                               const float *from, int64_t step, int64_t last, int less_wide,
                               AmpV to[4][4]) {
-  AmpV column[6][4];
+  AmpV column[AMP_WINO_LARGE][4];
   AMP_UNROLL(6)
   for (int j = 0; j < form; j++, from += step) {
-    AmpV p[6];
+    AmpV p[AMP_WINO_LARGE];
     if (j == form - 1 && less_wide)
       from -= step;
     amp_wino_get(from, form * step, last, p, form);
-    transform(form, 0, p, column[j]);
+    transform(form, p, column[j]);
   }
   AMP_UNROLL(4)
   for (int i = 0; i < n; i++) {
-    AmpV row[6];
+    AmpV row[AMP_WINO_LARGE];
     AMP_UNROLL(6)
     for (int j = 0; j < form; j++)
       row[j] = column[j][i];
-    transform(form, 0, row, to[i]);
+    transform(form, row, to[i]);
   }
 }
 
@@ -459,14 +460,14 @@ AMP_INLINE void amp_wino_back_strided(const int backward, const float *from, int
     if (j >= FORM - spared && less_wide)
       from -= step;
     amp_wino_get(from, FORM * step, last, p, FORM);
-    amp_wino_a(FORM, backward, p, column[j]);
+    amp_wino_a_strided(backward, p, column[j]);
   }
   for (int i = 0; i < n; i++) {
     AmpV row[FORM];
     AMP_UNROLL(9)
     for (int j = 0; j < FORM; j++)
       row[j] = column[j][i];
-    amp_wino_a(FORM, backward, row, to[i]);
+    amp_wino_a_strided(backward, row, to[i]);
   }
 }
 

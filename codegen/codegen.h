@@ -80,8 +80,9 @@ extern const CpuArch cpu_x86_64, cpu_aarch64;
 typedef enum Winograd {
   WINOGRAD_AUTO,
   WINOGRAD_OFF,
-  WINOGRAD_ALWAYS,      /* for tests: wherever it can be, */
-  WINOGRAD_BY_CHANNELS, /* and by groups of channels (text/cpu/wino.h) */
+  WINOGRAD_ALWAYS, /* for tests: wherever it can be, */
+  /* and by groups of channels (text/cpu/wino.h), with shared tiles (text/cpu/wino_grad.h) */
+  WINOGRAD_BY_CHANNELS,
 } Winograd;
 extern const Target target_cpu_onednn, target_cpu_own[], target_cpu_aarch64[]; /* by Winograd */
 /* Such a CPU with the library of this name; NULL: with the default. NULL if there is none. */

@@ -77,7 +77,7 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
             "  .x_at = $XAT, .dy_at = $DYAT, .sums_at = $SUMSAT,\n"
             "  .winograd = $WINOGRAD, .over_pairs = $OVER,\n"
             "  .wino_images = $WIMAGES, .wino_rows = $WROWS,\n"
-            "  .wino_blocks = $WBLOCKS, .wino_slots = $WSLOTS,\n"
+            "  .wino_blocks = $WBLOCKS, .wino_slots = $WSLOTS, .wino_shared = $WSHARED,\n"
             "};\n",
             holes({"NAME", name}, {"X", at->a}, {"DY", at->b}, {"OUT", at->out},
                   {"HIGH", window_text(emit->arena, &a->high)},
@@ -94,7 +94,7 @@ static void write_grad(Emitter *emit, const char *name, const AmpConvGrad *a, co
                   {"SUMSAT", .number = a->sums_at}, {"WINOGRAD", .number = a->winograd},
                   {"OVER", .number = a->over_pairs}, {"WIMAGES", .number = a->wino_images},
                   {"WROWS", .number = a->wino_rows}, {"WBLOCKS", .number = a->wino_blocks},
-                  {"WSLOTS", .number = a->wino_slots}));
+                  {"WSLOTS", .number = a->wino_slots}, {"WSHARED", .number = a->wino_shared}));
 }
 
 static void write_grouped(Emitter *emit, const char *name, const AmpGrouped *a, const Operands *at,

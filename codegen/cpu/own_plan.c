@@ -321,7 +321,7 @@ static OwnPlan plan_main(const Node *node, bool has_loop, Winograd winograd) {
     plan.grad.over_pairs = pairs && wino_beats_pairs_grad(&plan.grad, winograd);
     plan.winograd = plan.grad.winograd;
     if (plan.winograd)
-      plan.workspace = wino_plan_grad(&plan.grad);
+      plan.workspace = wino_plan_grad(&plan.grad, winograd);
     return plan;
   case OP_MATMUL:
     plan_matmul(node, &plan);

@@ -23,6 +23,6 @@ int64_t wino_finish(AmpConv *a, Winograd winograd);
  * the result again where that is not finite. */
 int wino_takes_grad(const AmpConvGrad *a, Winograd winograd);
 bool wino_beats_pairs_grad(const AmpConvGrad *a, Winograd winograd);
-int64_t wino_plan_grad(AmpConvGrad *a);
+int64_t wino_plan_grad(AmpConvGrad *a, Winograd winograd);
 
 #endif

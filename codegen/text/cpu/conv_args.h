@@ -404,6 +404,9 @@ typedef struct AmpConvGrad {
   int32_t winograd;
   int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
   int32_t wino_images, wino_rows, wino_blocks, wino_slots;
+  /* not 0: before any part is computed, all threads transform all of x and dy, to the place of the
+   * slots, because several parts read the same channels; there is one piece and one slot */
+  int32_t wino_shared;
 } AmpConvGrad;
 
 /* Floats from the sums of one channel of dy to those of the next: one for each channel of x of a
@@ -419,21 +422,42 @@ static inline int64_t amp_wino_grad_pieces(const AmpConvGrad *a) {
   return amp_pieces(a->n, a->wino_images) * amp_pieces(a->high.out, a->wino_rows);
 }
 
+/* Where the transformed tiles of a piece lie, in floats. x: those of a group of channels of x; dy:
+ * those of the blocks of channels of dy that lie side by side, which are a part's or, where the
+ * tiles are shared, one. A step goes from product to product. */
+typedef struct AmpWinoGradTiles {
+  int64_t x_step, dy_step, x, dy;
+} AmpWinoGradTiles;
+
+static inline AmpWinoGradTiles amp_wino_grad_tiles(const AmpConvGrad *a, int64_t tiles,
+                                                   int64_t blocks) {
+  const int64_t all = amp_wino_all(a->winograd);
+  AmpWinoGradTiles t = {.x_step = amp_odd_lines(tiles * amp_wino_grad_ins(a)),
+                        .dy_step = amp_odd_lines(tiles * blocks * AMP_BLOCK)};
+  t.x = all * t.x_step;
+  t.dy = all * t.dy_step;
+  return t;
+}
+/* The same of the largest piece. */
+static inline AmpWinoGradTiles amp_wino_grad_most(const AmpConvGrad *a) {
+  const int64_t down = amp_wino_along(a->winograd, a->wino_rows);
+  const int64_t tiles = a->wino_images * down * amp_wino_along(a->winograd, a->wide.out);
+  return amp_wino_grad_tiles(a, tiles, a->wino_shared ? 1 : a->wino_blocks);
+}
+
 /* The memory of a thread that computes a part of a filter's gradient by Winograd's method, in
- * floats from its start: the sums, if there is one slot, the transformed tiles of x and of dy, and
- * copies of rows (amp_wino_rows). */
+ * floats from its start: the sums, if there is one slot, the transformed tiles of x and of dy,
+ * unless they are shared, and copies of rows (amp_wino_rows). */
 typedef struct AmpWinoGradLane {
   int64_t x, dy, copy, all;
 } AmpWinoGradLane;
 
 static inline AmpWinoGradLane amp_wino_grad_lane(const AmpConvGrad *a) {
-  const int64_t all = amp_wino_all(a->winograd), block = AMP_BLOCK;
-  const int64_t down = amp_wino_along(a->winograd, a->wino_rows);
-  const int64_t tiles = a->wino_images * down * amp_wino_along(a->winograd, a->wide.out);
+  const AmpWinoGradTiles tiles = amp_wino_grad_most(a);
   AmpWinoGradLane l = {.x = a->wino_slots > 1 ? 0 : a->wino_blocks * amp_wino_grad_each(a)};
-  l.dy = l.x + all * amp_odd_lines(tiles * amp_wino_grad_ins(a));
-  l.copy = l.dy + all * amp_odd_lines(tiles * a->wino_blocks * block);
-  l.all = l.copy + a->winograd * amp_most(a->wide.in, a->wide.out) * block;
+  l.dy = l.x + (a->wino_shared ? 0 : tiles.x);
+  l.copy = l.dy + (a->wino_shared ? 0 : tiles.dy);
+  l.all = l.copy + a->winograd * amp_most(a->wide.in, a->wide.out) * AMP_BLOCK;
   return l;
 }
 

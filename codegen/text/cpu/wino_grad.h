@@ -8,8 +8,9 @@
  * register tile of conv_grad_tile.h adds up the products, with vectors of channels of x, which are
  * neighbours in the filter too. The sums stay in the second-level cache. Of small filters there are
  * several slots, each of a fixed range of pieces, whose sums are added up in their order. So each
- * sum has one order, whatever the parts. Where an element of the result is not finite, all are
- * computed directly (see wino.h). */
+ * sum has one order, whatever the parts. Of large filters, whose parts would transform the same
+ * channels again and again, all images are one piece, which all threads transform first, to memory.
+ * Where an element of the result is not finite, all are computed directly (see wino.h). */
 #ifndef AMP_WINO_GRAD_H
 #define AMP_WINO_GRAD_H
 
@@ -77,9 +78,10 @@ typedef struct AmpWinoGradPart {
   int64_t block, blocks, group; /* of dy, of x */
   int64_t first, last;          /* pieces */
   float *sums, *x, *dy, *copy;
-  AmpWinoTiles tiles;      /* of a piece */
-  int64_t x_step, dy_step; /* from product to product */
-  AmpGradSteps steps[2];   /* of any block, of the last */
+  AmpWinoTiles tiles;    /* of a piece, */
+  AmpWinoGradTiles at;   /* and where they lie, */
+  int64_t dy_block;      /* from one block of dy to the next */
+  AmpGradSteps steps[2]; /* of any block, of the last */
   AmpGradFetch fetch;
 } AmpWinoGradPart;
 
@@ -99,15 +101,20 @@ AMP_INLINE AmpGradSpan amp_wino_grad_span(const AmpConvGrad *a, int64_t piece) {
   return t;
 }
 
-/* Transforms what a piece reads. */
-AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
+/* Cuts a piece into tiles. */
+AMP_FN void amp_wino_grad_cut(AmpWinoGradPart *p, const AmpGradSpan *t) {
+  const AmpConvGrad *a = p->a;
+  const AmpWinoCut high = amp_wino_cut(t->rows, a->winograd, t->rows == a->high.out);
+  p->tiles = amp_wino_tiles_of(a->winograd, t->images, high, a->wide.out);
+  p->at = amp_wino_grad_tiles(a, p->tiles.all, a->wino_shared ? 1 : p->blocks);
+  p->dy_block = a->wino_shared ? p->at.dy : p->tiles.all * AMP_BLOCK;
+}
+
+/* Transforms what rows first..last-1 of a piece's tiles read. */
+AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t, int64_t first,
+                             int64_t last) {
   const int form = p->a->winograd, side = amp_wino_side(form);
-  const AmpWinoCut high = amp_wino_cut(t->rows, form, t->rows == p->a->high.out);
-  const int64_t ins = amp_wino_grad_ins(p->a), outs = p->blocks * AMP_BLOCK;
-  p->tiles = amp_wino_tiles_of(form, t->images, high, p->a->wide.out);
-  p->x_step = amp_odd_lines(p->tiles.all * ins);
-  p->dy_step = amp_odd_lines(p->tiles.all * outs);
-  for (int64_t i = 0; i < t->images * high.tiles; i++) {
+  for (int64_t i = first; i < last; i++) {
     const AmpWinoStrip strip[2] = {amp_wino_strip(&p->tiles, i, 0),
                                    amp_wino_strip(&p->tiles, i, 1)};
     const int64_t image = t->image + strip->image, h = t->row + strip->row;
@@ -116,16 +123,29 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t) {
       amp_wino_rows(&r, &p->x_source, p->copy, b, image, h + p->high.origin, form);
       for (int less = 0; less < amp_wino_strips(&p->tiles); less++)
         amp_wino_row(form, 0)(&r, &strip[less], strip[less].col + p->wide.origin,
-                              p->x + b * AMP_BLOCK, ins, p->x_step);
+                              p->x + b * AMP_BLOCK, amp_wino_grad_ins(p->a), p->at.x_step);
     }
     for (int64_t b = 0; b < p->blocks; b++) {
       AmpWinoRows r;
       amp_wino_rows(&r, &p->dy_source, p->copy, b, image, h, side);
       for (int less = 0; less < amp_wino_strips(&p->tiles); less++)
         (form == AMP_WINO_SMALL ? amp_wino_dy_small : amp_wino_dy_large)(
-            &r, &strip[less], p->dy + b * p->tiles.all * AMP_BLOCK, AMP_BLOCK, p->dy_step);
+            &r, &strip[less], p->dy + b * p->dy_block, AMP_BLOCK, p->at.dy_step);
     }
   }
+}
+
+/* Lets product i of shared tiles fetch what the next one reads of them. */
+AMP_FN void amp_wino_grad_fetch(AmpWinoGradPart *p, int i) {
+  const int64_t f32 = sizeof(float);
+  p->fetch.of[0] =
+      amp_grad_lines_begin((AmpGradLines){.at = (const char *)(p->x + (i + 1) * p->at.x_step),
+                                          .n = {p->at.x_step * f32 / AMP_LINE, 1, 1, 1}});
+  p->fetch.of[1] =
+      amp_grad_lines_begin((AmpGradLines){.at = (const char *)(p->dy + (i + 1) * p->at.dy_step),
+                                          .n = {p->at.dy_step * f32 / AMP_LINE, p->blocks, 1, 1},
+                                          .step = {AMP_LINE, p->dy_block * f32, 0, 0}});
+  amp_grad_share(&p->fetch, p->blocks * p->steps[0].n);
 }
 
 /* Adds what a piece gives to all sums. */
@@ -141,10 +161,12 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
   amp_grad_share(&p->fetch, all * p->blocks * p->steps[0].n);
   for (int i = 0; i < all; i++) {
     tile.cols = amp_wino_having(&p->tiles, amp_wino_lasts(p->a->winograd, i));
+    if (p->a->wino_shared && i + 1 < all)
+      amp_wino_grad_fetch(p, i);
     for (int64_t b = 0; b < p->blocks && tile.cols > 0; b++) {
       const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks];
-      const float *x = p->x + i * p->x_step;
-      const float *dy = p->dy + i * p->dy_step + b * p->tiles.all * AMP_BLOCK;
+      const float *x = p->x + i * p->at.x_step;
+      const float *dy = p->dy + i * p->at.dy_step + b * p->dy_block;
       float *sum = p->sums + (b * all + i) * step;
       for (int s = 0; s < steps->n; s++) {
         const int out = steps->step[s].unit, in = steps->step[s].vec, tiles = steps->step[s].tiles;
@@ -187,12 +209,12 @@ AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const fl
   return amp_v_any(wild != 0);
 }
 
-AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLoop *l,
-                                        int64_t part) {
+/* Blocks number i of dy and one group of x, in one slot. */
+AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLoop *l, int64_t slot,
+                                        int64_t i, int64_t group) {
   static const AmpWindow point = {1, 1, 1, 1, 0};
   const AmpConvGrad *a = l->a;
   const AmpWinoGradLane at = amp_wino_grad_lane(a);
-  const int64_t slot = part / (l->down * l->groups), i = part / l->groups % l->down;
   const int64_t blocks = amp_blocks(a->k);
   float *lane = (float *)(void *)amp_lane(run, a->lane, a->lane_bytes);
   AmpWinoGradPart p = {.a = a,
@@ -200,12 +222,17 @@ AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLo
                        .wide = amp_axis_forward(&a->wide),
                        .one = amp_axis_forward(&point),
                        .block = i * blocks / l->down,
-                       .group = part % l->groups,
+                       .group = group,
                        .sums = lane,
                        .x = lane + at.x,
                        .dy = lane + at.dy,
                        .copy = lane + at.copy};
   p.blocks = (i + 1) * blocks / l->down - p.block;
+  if (a->wino_shared) {
+    const AmpWinoGradTiles most = amp_wino_grad_most(a);
+    p.x = (float *)(void *)(run->arena + a->sums) + group * most.x;
+    p.dy = (float *)(void *)(run->arena + a->sums) + l->groups * most.x + p.block * most.dy;
+  }
   const int64_t pieces = amp_wino_grad_pieces(a);
   p.first = slot * pieces / a->wino_slots;
   p.last = (slot + 1) * pieces / a->wino_slots;
@@ -235,22 +262,53 @@ AMP_FN void amp_wino_grad_look_ahead(const AmprtRun *run, AmpWinoGradPart *p, in
   p->fetch.of[1] = amp_grad_lines(&next->dy_source, &p->one, &p->one, &span, a->n);
 }
 
+/* Part number `part`. */
+AMP_FN AmpWinoGradPart amp_wino_grad_part_at(const AmprtRun *run, const AmpWinoGradLoop *l,
+                                             int64_t part) {
+  return amp_wino_grad_at(run, l, part / l->groups / l->down, part / l->groups % l->down,
+                          part % l->groups);
+}
+
+/* Rows of tiles of an image. */
+AMP_INLINE int64_t amp_wino_grad_down(const AmpConvGrad *a) {
+  return amp_wino_along(a->winograd, a->high.out);
+}
+
+/* Transforms what one row of the shared tiles reads of a group of channels of x and of a part's
+ * blocks of channels of dy. There may be more of the one than of the other. */
+AMP_FN void amp_wino_grad_in_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
+  const AmpWinoGradLoop *l = (const AmpWinoGradLoop *)args;
+  const int64_t rows = l->a->n * amp_wino_grad_down(l->a), row = chunk % rows, i = chunk / rows;
+  const AmpGradSpan all = amp_wino_grad_span(l->a, 0);
+  AmpWinoGradPart p =
+      amp_wino_grad_at(run, l, 0, amp_least(i, l->down - 1), amp_least(i, l->groups - 1));
+  if (i >= l->down)
+    p.blocks = 0;
+  if (i >= l->groups)
+    p.x_source.c = 0;
+  amp_wino_grad_cut(&p, &all);
+  amp_wino_grad_in(&p, &all, row, row + 1);
+}
+
 /* One part. While it is computed, the part behind it is prefetched, which is mostly the one that
  * this thread computes next. */
 AMP_FN void amp_wino_grad_part(const AmprtRun *run, const void *args, int64_t part) {
   const AmpWinoGradLoop *l = (const AmpWinoGradLoop *)args;
   const AmpConvGrad *a = l->a;
   const int64_t each = amp_wino_grad_each(a), parts = a->wino_slots * l->down * l->groups;
-  AmpWinoGradPart p = amp_wino_grad_at(run, l, part);
-  const AmpWinoGradPart then = amp_wino_grad_at(run, l, part + 1 < parts ? part + 1 : part);
+  AmpWinoGradPart p = amp_wino_grad_part_at(run, l, part);
+  const AmpWinoGradPart then = amp_wino_grad_part_at(run, l, part + 1 < parts ? part + 1 : part);
   int wild = 0;
   for (int i = 0; i < 2; i++)
     p.steps[i] = amp_grad_steps(i ? amp_in_block(p.k.n, p.blocks - 1) : AMP_BLOCK, (int)p.c.n, 0);
   amp_zero(p.sums, p.blocks * each);
   for (int64_t t = p.first; t < p.last; t++) {
     const AmpGradSpan now = amp_wino_grad_span(a, t);
-    amp_wino_grad_look_ahead(run, &p, t, part + 1 < parts ? &then : NULL);
-    amp_wino_grad_in(&p, &now);
+    amp_wino_grad_cut(&p, &now);
+    if (!a->wino_shared) {
+      amp_wino_grad_look_ahead(run, &p, t, part + 1 < parts ? &then : NULL);
+      amp_wino_grad_in(&p, &now, 0, now.images * p.tiles.high.tiles);
+    }
     amp_wino_grad_add(&p);
   }
   if (a->wino_slots > 1)
@@ -286,6 +344,9 @@ AMP_FN void amp_conv_grad_one(const AmprtRun *run, const AmpConvGrad *a) {
     while (each > 1 && a->wino_slots * amp_pieces(blocks, each) * loop.groups < want)
       each = amp_pieces(each, 2);
     loop.down = amp_pieces(blocks, each);
+    if (a->wino_shared)
+      amp_parallel(run, amp_most(loop.down, loop.groups) * a->n * amp_wino_grad_down(a),
+                   amp_wino_grad_in_chunk, &loop);
     amp_parallel(run, a->wino_slots * loop.down * loop.groups, amp_wino_grad_part, &loop);
     if (a->wino_slots > 1)
       amp_parallel(run, blocks * loop.groups, amp_wino_grad_add_slots, &loop);

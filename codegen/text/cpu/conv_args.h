@@ -310,19 +310,19 @@ static inline int64_t amp_wino_tiles(const AmpConv *a) {
 }
 enum { AMP_WINO_MORE = 15 };
 
-/* How many channels are read at a time, so that what a register tile reads of the filter for them
- * stays in the first-level cache. */
-enum { AMP_WINO_CHANNELS = 64 };
+/* So many channels are read at a time that what a register tile reads of the filter for them, at
+ * most so many floats, stays in the first-level cache. */
+enum { AMP_WINO_SLICE = 2048 };
 
 /* Transformed data is stored product by product, in amp_wino_all arrays, and the filter in
  * amp_wino_all_filters. amp_wino_in_step: floats from one array of so many tiles to the next.
  * amp_wino_part_step: floats from one array to the next of the filter of one group of channels of
- * the result and AMP_WINO_CHANNELS channels that are read. */
+ * the result and the channels that are read at a time. */
 static inline int64_t amp_wino_in_step(const AmpConv *a, int64_t tiles) {
   return amp_odd_lines(tiles * amp_ceil(a->c, AMP_BLOCK) + AMP_WINO_MORE * AMP_BLOCK);
 }
 static inline int64_t amp_wino_part_step(const AmpConv *a) {
-  return amp_odd_lines(amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS) * AMP_GROUP);
+  return amp_odd_lines(amp_least(amp_ceil(a->c, AMP_BLOCK) * AMP_GROUP, AMP_WINO_SLICE));
 }
 
 /* Is the transformed filter so large that it would come from memory for each block? */

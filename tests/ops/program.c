@@ -62,8 +62,6 @@ void program_spread(Module *module) {
 
 /* ---- compile and load ---- */
 
-/* As build.c compiles the two. */
-#define LOOPS "-O1"
 #ifdef __SANITIZE_ADDRESS__
 /* By default GCC 13's AddressSanitizer keeps locals on stacks of its own, to find uses after
  * return. They are not aligned for vectors of 64 bytes, so kernels with AVX-512 would crash. */
@@ -72,13 +70,17 @@ const char *__asan_default_options(void) {
   return "detect_stack_use_after_return=0";
 }
 
-/* -O2 takes 2.5 times as long, and sanitizers find the same. They cannot see what an instruction of
- * AMX reads and writes, so the kernels have these written in C; a program takes them only if it is
- * compiled with AMP_AMX_IN_C as well. Kernels multiply pairs of bf16 where the program's variable
- * amp_pairs says that this is faster than f32. Here they read the constant program_pairs in its
- * place, so that the kernels for pairs are tested on every CPU that has the instruction. */
-#define KERNELS "-O1 -DAMP_AMX_IN_C -Damp_pairs=program_pairs"
+/* Optimised kernels take twice as long to compile, and sanitizers find the same in them. They
+ * cannot see what an instruction of AMX reads and writes, so the kernels have these written in C; a
+ * program takes them only if it is compiled with AMP_AMX_IN_C as well. Kernels multiply pairs of
+ * bf16 where the program's variable amp_pairs says that this is faster than f32. Here they read the
+ * constant program_pairs in its place, so that the kernels for pairs are tested on every CPU that
+ * has the instruction. */
+#define LOOPS   "-O0"
+#define KERNELS "-O0 -DAMP_AMX_IN_C -Damp_pairs=program_pairs"
 #else
+/* As build.c compiles the two. */
+#define LOOPS   "-O1"
 #define KERNELS "-O2"
 #endif
 

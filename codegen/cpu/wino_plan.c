@@ -6,11 +6,15 @@ enum { ALIGN = 64, F32 = sizeof(float) };
  * at most GRAD_TILES, so that what one of the products reads stays in the first-level cache. All
  * slots together are small, so that they are added up soon. */
 enum { GRAD_BYTES = 640 << 10, GRAD_TILES = 100, GRAD_BLOCKS = 4 };
-/* Where the transformed tiles are shared, they take at most SHARED_BYTES, in the third-level cache
- * or in memory, and a part has SHARED_BLOCKS blocks, whose sums fit the second-level cache. With
- * batch 8, 16 and 32 this is 1.25, 1.34 and 1.16 times as fast for 256 channels at 14x14, 1.16,
- * 1.30 and 1.35 times for 512 at 7x7, and 1.09, 1.05 and, with 57 MB, 1.00 times for 128 at 28x28
- * (Zen 3, 2 threads, tests/bench/cpu_layers). */
+/* Where parts share the transformed tiles, these take at most SHARED_BYTES, in the third-level
+ * cache or in memory, and a part has SHARED_BLOCKS blocks, whose sums fit the second-level cache.
+ * How many times as fast a filter's gradient is as without sharing (Zen 3, 2 threads, 2026-11-29,
+ * tests/bench/cpu_layers); the last one would take 57 MB, and so does not share them:
+ *
+ *              256 @14   512 @7   128 @28
+ *   batch 8    1.25      1.16     1.09
+ *   batch 16   1.34      1.30     1.05
+ *   batch 32   1.16      1.35     1.00 */
 enum { SHARED_BYTES = 40 << 20, SHARED_BLOCKS = 2 };
 enum { SLOTS = 16, SLOTS_BYTES = 5 << 18 };
 
@@ -206,15 +210,16 @@ bool wino_beats_pairs_grad(const AmpConvGrad *a, Winograd winograd) {
   return a->winograd && (is_forced(winograd) || faster);
 }
 
-/* Bytes of all of x and dy, transformed. */
+/* How many bytes the transformed tiles of all channels of x and of dy take. */
 static int64_t shared_bytes(const AmpConvGrad *a) {
   AmpWinoGradTiles tiles = amp_wino_grad_most(a);
   return (amp_pieces(a->c, AMP_GRAD_GROUP) * tiles.x + amp_pieces(a->k, AMP_BLOCK) * tiles.dy) *
          F32;
 }
 
-/* Shares the transformed tiles between parts, which makes all images one piece, where several parts
- * would transform the same channels. Returns their bytes, or 0. */
+/* Decides whether parts share the transformed tiles, which makes all images one piece. They do if
+ * several parts would transform the same channels and the tiles are few enough. Returns the bytes
+ * that the tiles then take, else 0. */
 static int64_t share_grad(AmpConvGrad *a, Winograd winograd) {
   AmpConvGrad all = *a;
   all.wino_shared = 1;

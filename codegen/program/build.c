@@ -342,7 +342,7 @@ static bool link_program(Build *b) {
     args(&list, "-r", "-nostdlib", "-Wl,--discard-all"); /* see objects.h */
   else
     args(&list, "-s", b->options->is_static ? "-static" : "-no-pie", "-Wl,--as-needed",
-         "-Wl,--gc-sections", "-Wl,-z,noseparate-code"); /* shared pages: 8 KB less */
+         "-Wl,--gc-sections", "-Wl,-z,noseparate-code");
   args(&list, "-Wl,--build-id=none", "-o", b->program);
   if (b->options->used)
     args(&list, "-Wl,--trace");

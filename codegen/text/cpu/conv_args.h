@@ -404,8 +404,8 @@ typedef struct AmpConvGrad {
   int32_t winograd;
   int32_t over_pairs; /* is that faster than products of pairs of bf16, but for those of AMX? */
   int32_t wino_images, wino_rows, wino_blocks, wino_slots;
-  /* not 0: before any part is computed, all threads transform all of x and dy, to the place of the
-   * slots, because several parts read the same channels; there is one piece and one slot */
+  /* not 0: several parts read the same channels, so all threads transform x and dy as a whole
+   * before any part is computed, to where the slots would lie; there is one piece and one slot */
   int32_t wino_shared;
 } AmpConvGrad;
 
@@ -422,27 +422,30 @@ static inline int64_t amp_wino_grad_pieces(const AmpConvGrad *a) {
   return amp_pieces(a->n, a->wino_images) * amp_pieces(a->high.out, a->wino_rows);
 }
 
-/* Where the transformed tiles of a piece lie, in floats. x: those of a group of channels of x; dy:
- * those of the blocks of channels of dy that lie side by side, which are a part's or, where the
- * tiles are shared, one. A step goes from product to product. */
+/* How the transformed tiles of a piece are stored, in floats: product by product, one group of
+ * channels of x in `x` floats, and in `dy` floats all blocks of channels of dy of a part or, where
+ * the tiles are shared, one block. x_step and dy_step lead from one product to the next, dy_block
+ * from one block to the next. */
 typedef struct AmpWinoGradTiles {
-  int64_t x_step, dy_step, x, dy;
+  int64_t x_step, dy_step, dy_block, x, dy;
 } AmpWinoGradTiles;
 
+/* Of so many tiles, and for parts of so many blocks. */
 static inline AmpWinoGradTiles amp_wino_grad_tiles(const AmpConvGrad *a, int64_t tiles,
                                                    int64_t blocks) {
-  const int64_t all = amp_wino_all(a->winograd);
+  const int64_t all = amp_wino_all(a->winograd), block = tiles * AMP_BLOCK;
   AmpWinoGradTiles t = {.x_step = amp_odd_lines(tiles * amp_wino_grad_ins(a)),
-                        .dy_step = amp_odd_lines(tiles * blocks * AMP_BLOCK)};
+                        .dy_step = amp_odd_lines(a->wino_shared ? block : blocks * block)};
   t.x = all * t.x_step;
   t.dy = all * t.dy_step;
+  t.dy_block = a->wino_shared ? t.dy : block;
   return t;
 }
-/* The same of the largest piece. */
+/* The same of the largest piece and part. */
 static inline AmpWinoGradTiles amp_wino_grad_most(const AmpConvGrad *a) {
   const int64_t down = amp_wino_along(a->winograd, a->wino_rows);
   const int64_t tiles = a->wino_images * down * amp_wino_along(a->winograd, a->wide.out);
-  return amp_wino_grad_tiles(a, tiles, a->wino_shared ? 1 : a->wino_blocks);
+  return amp_wino_grad_tiles(a, tiles, a->wino_blocks);
 }
 
 /* The memory of a thread that computes a part of a filter's gradient by Winograd's method, in

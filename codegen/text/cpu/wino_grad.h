@@ -8,8 +8,9 @@
  * register tile of conv_grad_tile.h adds up the products, with vectors of channels of x, which are
  * neighbours in the filter too. The sums stay in the second-level cache. Of small filters there are
  * several slots, each of a fixed range of pieces, whose sums are added up in their order. So each
- * sum has one order, whatever the parts. Of large filters, whose parts would transform the same
- * channels again and again, all images are one piece, which all threads transform first, to memory.
+ * sum has one order, whatever the parts. If there are several parts, each transforms channels that
+ * others transform as well. Where the plan says so, the parts share the transformed tiles instead:
+ * all images are one piece, and all threads transform it, to memory, before the first part.
  * Where an element of the result is not finite, all are computed directly (see wino.h). */
 #ifndef AMP_WINO_GRAD_H
 #define AMP_WINO_GRAD_H
@@ -79,8 +80,7 @@ typedef struct AmpWinoGradPart {
   int64_t first, last;          /* pieces */
   float *sums, *x, *dy, *copy;
   AmpWinoTiles tiles;    /* of a piece, */
-  AmpWinoGradTiles at;   /* and where they lie, */
-  int64_t dy_block;      /* from one block of dy to the next */
+  AmpWinoGradTiles at;   /* and how they are stored */
   AmpGradSteps steps[2]; /* of any block, of the last */
   AmpGradFetch fetch;
 } AmpWinoGradPart;
@@ -106,8 +106,7 @@ AMP_FN void amp_wino_grad_cut(AmpWinoGradPart *p, const AmpGradSpan *t) {
   const AmpConvGrad *a = p->a;
   const AmpWinoCut high = amp_wino_cut(t->rows, a->winograd, t->rows == a->high.out);
   p->tiles = amp_wino_tiles_of(a->winograd, t->images, high, a->wide.out);
-  p->at = amp_wino_grad_tiles(a, p->tiles.all, a->wino_shared ? 1 : p->blocks);
-  p->dy_block = a->wino_shared ? p->at.dy : p->tiles.all * AMP_BLOCK;
+  p->at = amp_wino_grad_tiles(a, p->tiles.all, p->blocks);
 }
 
 /* Transforms what rows first..last-1 of a piece's tiles read. */
@@ -130,12 +129,12 @@ AMP_FN void amp_wino_grad_in(AmpWinoGradPart *p, const AmpGradSpan *t, int64_t f
       amp_wino_rows(&r, &p->dy_source, p->copy, b, image, h, side);
       for (int less = 0; less < amp_wino_strips(&p->tiles); less++)
         (form == AMP_WINO_SMALL ? amp_wino_dy_small : amp_wino_dy_large)(
-            &r, &strip[less], p->dy + b * p->dy_block, AMP_BLOCK, p->at.dy_step);
+            &r, &strip[less], p->dy + b * p->at.dy_block, AMP_BLOCK, p->at.dy_step);
     }
   }
 }
 
-/* Lets product i of shared tiles fetch what the next one reads of them. */
+/* Sets what is prefetched during product i of shared tiles: what the next product reads of them. */
 AMP_FN void amp_wino_grad_fetch(AmpWinoGradPart *p, int i) {
   const int64_t f32 = sizeof(float);
   p->fetch.of[0] =
@@ -144,7 +143,7 @@ AMP_FN void amp_wino_grad_fetch(AmpWinoGradPart *p, int i) {
   p->fetch.of[1] =
       amp_grad_lines_begin((AmpGradLines){.at = (const char *)(p->dy + (i + 1) * p->at.dy_step),
                                           .n = {p->at.dy_step * f32 / AMP_LINE, p->blocks, 1, 1},
-                                          .step = {AMP_LINE, p->dy_block * f32, 0, 0}});
+                                          .step = {AMP_LINE, p->at.dy_block * f32, 0, 0}});
   amp_grad_share(&p->fetch, p->blocks * p->steps[0].n);
 }
 
@@ -158,7 +157,8 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
                       .vec_col = ins,
                       .vec_block = AMP_BLOCK,
                       .outs = ins};
-  amp_grad_share(&p->fetch, all * p->blocks * p->steps[0].n);
+  if (!p->a->wino_shared)
+    amp_grad_share(&p->fetch, all * p->blocks * p->steps[0].n);
   for (int i = 0; i < all; i++) {
     tile.cols = amp_wino_having(&p->tiles, amp_wino_lasts(p->a->winograd, i));
     if (p->a->wino_shared && i + 1 < all)
@@ -166,7 +166,7 @@ AMP_FN void amp_wino_grad_add(AmpWinoGradPart *p) {
     for (int64_t b = 0; b < p->blocks && tile.cols > 0; b++) {
       const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks];
       const float *x = p->x + i * p->at.x_step;
-      const float *dy = p->dy + i * p->at.dy_step + b * p->dy_block;
+      const float *dy = p->dy + i * p->at.dy_step + b * p->at.dy_block;
       float *sum = p->sums + (b * all + i) * step;
       for (int s = 0; s < steps->n; s++) {
         const int out = steps->step[s].unit, in = steps->step[s].vec, tiles = steps->step[s].tiles;
@@ -209,9 +209,10 @@ AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const fl
   return amp_v_any(wild != 0);
 }
 
-/* Blocks number i of dy and one group of x, in one slot. */
+/* The part whose sums are of one group of channels of x and of blocks of channels of dy, number
+ * `range` of the l->down ranges that these are cut into; over the pieces of one slot. */
 AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLoop *l, int64_t slot,
-                                        int64_t i, int64_t group) {
+                                        int64_t range, int64_t group) {
   static const AmpWindow point = {1, 1, 1, 1, 0};
   const AmpConvGrad *a = l->a;
   const AmpWinoGradLane at = amp_wino_grad_lane(a);
@@ -221,13 +222,13 @@ AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLo
                        .high = amp_axis_forward(&a->high),
                        .wide = amp_axis_forward(&a->wide),
                        .one = amp_axis_forward(&point),
-                       .block = i * blocks / l->down,
+                       .block = range * blocks / l->down,
                        .group = group,
                        .sums = lane,
                        .x = lane + at.x,
                        .dy = lane + at.dy,
                        .copy = lane + at.copy};
-  p.blocks = (i + 1) * blocks / l->down - p.block;
+  p.blocks = (range + 1) * blocks / l->down - p.block;
   if (a->wino_shared) {
     const AmpWinoGradTiles most = amp_wino_grad_most(a);
     p.x = (float *)(void *)(run->arena + a->sums) + group * most.x;
@@ -262,20 +263,21 @@ AMP_FN void amp_wino_grad_look_ahead(const AmprtRun *run, AmpWinoGradPart *p, in
   p->fetch.of[1] = amp_grad_lines(&next->dy_source, &p->one, &p->one, &span, a->n);
 }
 
-/* Part number `part`. */
+/* The same, by its number: parts are counted by slot, range and group, the last one fastest. */
 AMP_FN AmpWinoGradPart amp_wino_grad_part_at(const AmprtRun *run, const AmpWinoGradLoop *l,
                                              int64_t part) {
   return amp_wino_grad_at(run, l, part / l->groups / l->down, part / l->groups % l->down,
                           part % l->groups);
 }
 
-/* Rows of tiles of an image. */
+/* How many rows of tiles an image has. */
 AMP_INLINE int64_t amp_wino_grad_down(const AmpConvGrad *a) {
   return amp_wino_along(a->winograd, a->high.out);
 }
 
-/* Transforms what one row of the shared tiles reads of a group of channels of x and of a part's
- * blocks of channels of dy. There may be more of the one than of the other. */
+/* Where tiles are shared: transforms one row of them, for group number i of the channels of x and
+ * for range number i of the blocks of dy. As there may be more groups than ranges, or fewer, one of
+ * the two may be missing. */
 AMP_FN void amp_wino_grad_in_chunk(const AmprtRun *run, const void *args, int64_t chunk) {
   const AmpWinoGradLoop *l = (const AmpWinoGradLoop *)args;
   const int64_t rows = l->a->n * amp_wino_grad_down(l->a), row = chunk % rows, i = chunk / rows;

@@ -16,7 +16,7 @@ typedef struct AmpFetch {
   int n, left;                 /* tensors; those that remain, of which the last is next */
   int64_t bytes;               /* to prefetch of each tensor */
   int64_t each, step;          /* bytes that a register tile prefetches in its turn, and with each
-                                  element that it reads: at most a line */
+                                  element that it reads: at most AMP_FETCH_LINES lines */
   int64_t now;                 /* bytes of the current tensor that are prefetched already */
   int64_t turns, turn;         /* `turn` grows by `turns` with each call; one whose `turn` reaches
                                   AMP_FETCH_TURNS prefetches */
@@ -207,7 +207,7 @@ AMP_FN void amp_conv_begin(AmpConvPart *p, int m) {
   p->tile.y_step = p->buffers ? amp_ceil(m, AMP_OUTS) : p->y_step;
   p->elements = p->high.taps * p->wide.taps * p->tile.channels;
   if (p->fetch.left)
-    p->fetch.step = amp_least(amp_pieces(p->fetch.each, p->elements), AMP_LINE);
+    p->fetch.step = amp_least(amp_pieces(p->fetch.each, p->elements), AMP_FETCH_LINES * AMP_LINE);
 }
 
 /* Stores m channels of the n results of a register tile, which lie at `from`, in the result's type:
@@ -518,12 +518,13 @@ AMP_FN void amp_conv_look_ahead(const AmprtRun *run, const AmpConvLoop *l, int64
   const AmpConv *a = l->a;
   const int copy = amp_in_pairs(a) ? a->copy_pairs : a->copy;
   const int64_t results = count / amp_out_pixel(a), size = amp_size(a->out.dtype);
+  /* each group reads the image where it lies, and the first one leaves it in a cache */
+  const int64_t times = copy ? 1 : AMP_FETCHES_IMAGE ? l->groups : 0;
   f->bytes = count * size;
   for (int i = 0; l->parts == 1 && l->each >> i; i++)
     if (l->each >> i & 1 && l->reads[i].dtype == a->out.dtype && f->n < AMP_FETCHES)
       f->at[f->n++] = (const char *)amp_at(run, &l->reads[i]) + first * size;
-  amp_fetch_share(f, results * l->groups / RESULTS,
-                  results * a->c * amp_size(a->in.dtype) * (copy ? 1 : l->groups));
+  amp_fetch_share(f, results * l->groups / RESULTS, results * a->c * amp_size(a->in.dtype) * times);
 }
 
 AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk) {

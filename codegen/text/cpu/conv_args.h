@@ -310,9 +310,10 @@ static inline int64_t amp_wino_tiles(const AmpConv *a) {
 }
 enum { AMP_WINO_MORE = 15 };
 
-/* So many channels are read at a time that what a register tile reads of the filter for them, at
- * most so many floats, stays in the first-level cache. */
-enum { AMP_WINO_SLICE = 2048 };
+/* So many channels are read at a time: what a register tile reads of the filter for them, 16 KB at
+ * most, stays in the first-level cache. With half as many, sums would be loaded and stored twice as
+ * often, and ResNet-50 would be 0.98 times as fast (Zen 5 with AVX-512, Zen 3 with AVX2). */
+enum { AMP_WINO_CHANNELS = 128 };
 
 /* Transformed data is stored product by product, in amp_wino_all arrays, and the filter in
  * amp_wino_all_filters. amp_wino_in_step: floats from one array of so many tiles to the next.
@@ -322,7 +323,7 @@ static inline int64_t amp_wino_in_step(const AmpConv *a, int64_t tiles) {
   return amp_odd_lines(tiles * amp_ceil(a->c, AMP_BLOCK) + AMP_WINO_MORE * AMP_BLOCK);
 }
 static inline int64_t amp_wino_part_step(const AmpConv *a) {
-  return amp_odd_lines(amp_least(amp_ceil(a->c, AMP_BLOCK) * AMP_GROUP, AMP_WINO_SLICE));
+  return amp_odd_lines(amp_least(amp_ceil(a->c, AMP_BLOCK), AMP_WINO_CHANNELS) * AMP_GROUP);
 }
 
 /* Is the transformed filter so large that it would come from memory for each block? */

@@ -17,10 +17,6 @@
 
 #include "codegen/text/cpu/wino_tile.h"
 
-/* How many channels are read at a time: with AVX2 128, which makes convolutions some 1.03 times as
- * fast as 64 would (Zen 3, 2 threads, tests/bench/cpu_layers). */
-enum { AMP_WINO_CHANNELS = AMP_WINO_SLICE / AMP_OUTS };
-
 /* A block: some rows of some images of a tile of the result, which one thread computes at a time
  * for some groups of channels. */
 typedef struct AmpWinoBlock {

@@ -52,6 +52,19 @@ static void emit_graph(ProgramCode *program, GraphCode *code) {
 
 /* ---- text ---- */
 
+/* Does the library compute anything of it; or anything in bf16? Without a module: yes. */
+static bool has_products(const Module *module, bool in_bf16) {
+  for (int g = 0; module && g < module->n_graphs; g++)
+    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
+      const Node *node = module->graph[g]->node[i];
+      GenClass gen = op_info[node->op].gen;
+      if ((gen == GEN_CONV || gen == GEN_MATMUL) &&
+          (!in_bf16 || node->arg[0]->type.dtype == DT_BF16))
+        return true;
+    }
+  return !module;
+}
+
 static void emit_lines(const char *const *line, FILE *out) {
   for (; line && *line; line++)
     fputs(*line, out);
@@ -131,7 +144,8 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
                 "if (what & 1u << $BIT && !($PAYS))\n"
                 "  return 0;\n",
                 holes({"BIT", .number = i}, {"PAYS", f->pays}));
-    if (f->level)
+    /* what pays only for products of bf16 says nothing of a program without any */
+    if (f->level && (!f->pays || has_products(program->module, true)))
       text_fill(&levels,
                 "if (bound & 1u << $BIT && pays(1u << $BIT))\n"
                 "  level = \"$LEVEL\";\n",
@@ -171,19 +185,6 @@ static void manifest(const ProgramCode *program, struct json_t *part) {
 }
 
 /* ---- objects ---- */
-
-/* Does the library compute anything of it; or anything in bf16? Without a module: yes. */
-static bool has_products(const Module *module, bool in_bf16) {
-  for (int g = 0; module && g < module->n_graphs; g++)
-    for (int i = 0; i < module->graph[g]->n_nodes; i++) {
-      const Node *node = module->graph[g]->node[i];
-      GenClass gen = op_info[node->op].gen;
-      if ((gen == GEN_CONV || gen == GEN_MATMUL) &&
-          (!in_bf16 || node->arg[0]->type.dtype == DT_BF16))
-        return true;
-    }
-  return !module;
-}
 
 /* What a program may run on a CPU: functions, and convolutions, which are compiled apart. */
 typedef struct Level {

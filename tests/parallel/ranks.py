@@ -16,6 +16,9 @@ from ports import free_port
 LAUNCHERS = "OMPI_", "PMI", "SLURM", "MASTER_", "TORCHELASTIC", "WORLD_SIZE", "RANK", "LOCAL_RANK", "MV2_"
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
 CLEAN |= {f"{family}_ALLOW_RUN_AS_ROOT{confirm}": "1" for family in ("OMPI", "PRTE") for confirm in ("", "_CONFIRM")}
+# Open MPI asks for the addresses of its own machine. Where neither /etc/hosts nor a name server knows any, the start of a process
+# would take as long as questions do by default, 10 s, which with many processes is more than the group waits for.
+CLEAN |= {"RES_OPTIONS": "timeout:1 attempts:1"}
 SKIPPED = 77
 LIMIT = 40  # seconds that any run may take
 counter = iter(range(1 << 30))

@@ -52,7 +52,7 @@ static void emit_graph(ProgramCode *program, GraphCode *code) {
 
 /* ---- text ---- */
 
-/* Does the library compute anything of it; or anything in bf16? Without a module: yes. */
+/* Does a module have convolutions or matrix products at all, or of bf16? Without a module: yes. */
 static bool has_products(const Module *module, bool in_bf16) {
   for (int g = 0; module && g < module->n_graphs; g++)
     for (int i = 0; i < module->graph[g]->n_nodes; i++) {
@@ -63,6 +63,11 @@ static bool has_products(const Module *module, bool in_bf16) {
         return true;
     }
   return !module;
+}
+
+/* Has a program products of bf16, and the library functions for CPUs that multiply bf16? */
+static bool takes_bf16_units(const CpuLibrary *library, const Module *module) {
+  return library->multiplies_bf16 && has_products(module, true);
 }
 
 static void emit_lines(const char *const *line, FILE *out) {
@@ -133,6 +138,7 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
   Arena *arena = program->arena;
   Text tests = {arena}, pays = {arena}, levels = {arena}, graphs = {arena}, all = {arena};
   const CpuArch *arch = program->backend->arch;
+  bool bf16 = takes_bf16_units(cpu_library(program->emit.target), program->module);
   for (int i = 0; arch->features[i].condition; i++) {
     const CpuFeature *f = &arch->features[i];
     text_fill(&tests,
@@ -144,8 +150,8 @@ static void emit_fits(const ProgramCode *program, FILE *out) {
                 "if (what & 1u << $BIT && !($PAYS))\n"
                 "  return 0;\n",
                 holes({"BIT", .number = i}, {"PAYS", f->pays}));
-    /* what pays only for products of bf16 says nothing of a program without any */
-    if (f->level && (!f->pays || has_products(program->module, true)))
+    /* only units for products of bf16 do not pay on every CPU that has them */
+    if (f->level && (bf16 || !f->pays))
       text_fill(&levels,
                 "if (bound & 1u << $BIT && pays(1u << $BIT))\n"
                 "  level = \"$LEVEL\";\n",
@@ -207,8 +213,7 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
                       cpu->flag};
   const Level *first = &only, *past = &only + 1;
   if (strcmp(cpu->name, "x86-64-v3") == 0) {
-    bool in_pairs = library->multiplies_bf16 && has_products(module, true);
-    first = x86_64_levels + (in_pairs ? 0 : 1);
+    first = x86_64_levels + (takes_bf16_units(library, module) ? 0 : 1);
     past = x86_64_levels + sizeof x86_64_levels / sizeof *x86_64_levels;
   }
   const char *all = "", *apart = NULL;

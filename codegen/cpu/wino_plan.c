@@ -6,10 +6,11 @@ enum { ALIGN = 64, F32 = sizeof(float) };
  * at most GRAD_TILES, so that what one of the products reads stays in the first-level cache. All
  * slots together are small, so that they are added up soon. */
 enum { GRAD_BYTES = 640 << 10, GRAD_TILES = 100, GRAD_BLOCKS = 4 };
-/* Where parts share the transformed tiles, these take at most SHARED_BYTES, in the third-level
- * cache or in memory, and a part has SHARED_BLOCKS blocks, whose sums fit the second-level cache.
- * How many times as fast a filter's gradient is as without sharing (Zen 3, 2 threads, 2026-11-29,
- * tests/bench/cpu_layers); the last one would take 57 MB, and so does not share them:
+/* Parts share the transformed tiles only if these take at most SHARED_BYTES; they then lie in the
+ * third-level cache or in memory. Each of these parts has SHARED_BLOCKS blocks of channels of dy,
+ * whose sums fit the second-level cache. The table says how many times as fast a filter's gradient
+ * is with sharing, by batch and by channels @ height and width of the image. The tiles of its last
+ * entry take 57 MB, so they are not shared (Zen 3, 2 threads, 2026-11-29, tests/bench/cpu_layers).
  *
  *              256 @14   512 @7   128 @28
  *   batch 8    1.25      1.16     1.09

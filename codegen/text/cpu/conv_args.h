@@ -312,7 +312,8 @@ enum { AMP_WINO_MORE = 15 };
 
 /* So many channels are read at a time: what a register tile reads of the filter for them, 16 KB at
  * most, stays in the first-level cache. With half as many, sums would be loaded and stored twice as
- * often, and ResNet-50 would be 0.98 times as fast (Zen 5 with AVX-512, Zen 3 with AVX2). */
+ * often: a step of ResNet-50 would be 0.98 times as fast with AVX-512 (f32, batch 8, Zen 5), and
+ * such convolutions 0.97 times with AVX2 (tests/bench/cpu_layers, Zen 3). */
 enum { AMP_WINO_CHANNELS = 128 };
 
 /* Transformed data is stored product by product, in amp_wino_all arrays, and the filter in

@@ -209,8 +209,8 @@ AMP_FN int amp_wino_grad_out(const AmprtRun *run, const AmpConvGrad *a, const fl
   return amp_v_any(wild != 0);
 }
 
-/* The part whose sums are of one group of channels of x and of blocks of channels of dy, number
- * `range` of the l->down ranges that these are cut into; over the pieces of one slot. */
+/* The part of the gradient for one group of channels of x and one range of blocks of channels of
+ * dy, summed over the pieces of one slot. The blocks are cut into l->down ranges. */
 AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLoop *l, int64_t slot,
                                         int64_t range, int64_t group) {
   static const AmpWindow point = {1, 1, 1, 1, 0};
@@ -263,7 +263,8 @@ AMP_FN void amp_wino_grad_look_ahead(const AmprtRun *run, AmpWinoGradPart *p, in
   p->fetch.of[1] = amp_grad_lines(&next->dy_source, &p->one, &p->one, &span, a->n);
 }
 
-/* The same, by its number: parts are counted by slot, range and group, the last one fastest. */
+/* The same for part number `part`. All parts of slot 0 come first, then those of slot 1, and so
+ * on; those of a slot are in the order of their ranges, and those of a range of their groups. */
 AMP_FN AmpWinoGradPart amp_wino_grad_part_at(const AmprtRun *run, const AmpWinoGradLoop *l,
                                              int64_t part) {
   return amp_wino_grad_at(run, l, part / l->groups / l->down, part / l->groups % l->down,

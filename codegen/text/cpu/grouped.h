@@ -189,32 +189,54 @@ typedef struct AmpGroupedLoop {
   const AmpGroupedBehind *loop; /* the loop behind, or NULL */
 } AmpGroupedLoop;
 
-/* Packs one tap for a column, its channels `step` floats apart. Channels that are read lie side by
- * side in the filter, or for a data gradient channels of the result in a group. */
-AMP_FN void amp_grouped_pack_tap(const AmpGroupedLoop *l, const AmpColumn *column, float *to,
-                                 int64_t step, const void *filter, int64_t tap) {
-  const AmpGrouped *a = l->a;
-  const int64_t width = column->vectors * AMP_WIDE, reads = l->g.reads, makes = l->g.makes;
-  for (int64_t j = 0; j < reads; j++)
-    amp_zero(to + j * step, width);
+/* Packs one tap for a column of a convolution: the channels that are read, which lie side by side in
+ * the filter, `step` floats apart. */
+AMP_FN void amp_grouped_pack_reads(const AmpGrouped *a, const AmpColumn *column, float *to,
+                                   int64_t step, const void *filter, int64_t tap, int64_t reads) {
+  const int64_t at = column->first * a->filter_out + tap * a->filter_tap;
+  const int dtype = a->filter.dtype, rows = (int)column->n;
+  for (int64_t j = 0; j < reads; j += AMP_BLOCK) {
+    const int m = (int)amp_least(reads - j, AMP_BLOCK);
+    float buf[AMP_OUTS][AMP_BLOCK];
+    for (int i = 0; i < rows && dtype != AMPRT_F32; i++)
+      __builtin_memcpy(buf[i], amp_read(dtype, filter, at + i * a->filter_out + j, m, buf[i]),
+                       (size_t)m * sizeof **buf);
+    if (dtype == AMPRT_F32)
+      amp_transpose(to + j * step, step, (const AmpElement *)filter + at + j, a->filter_out, rows,
+                    m);
+    else
+      amp_transpose(to + j * step, step, buf[0], AMP_BLOCK, rows, m);
+  }
+}
+
+/* The same of a data gradient, where channels of the result lie side by side in each group. */
+AMP_FN void amp_grouped_pack_makes(const AmpGrouped *a, const AmpColumn *column, float *to,
+                                   int64_t step, const void *filter, int64_t tap,
+                                   const AmpGroups *g) {
+  enum { FEW = 4 }; /* channels of a size that the compiler knows */
   for (int64_t i = 0, n = 0; i < column->n; i += n) {
-    float buf[AMP_BUFFER];
-    const int64_t k = column->first + i;
-    const int64_t at =
-        k / makes * a->filter_group + k % makes * a->filter_out + tap * a->filter_tap;
-    n = a->backward ? amp_least(makes - k % makes, column->n - i) : 1;
-    for (int64_t j = 0; j < reads && a->backward; j++) {
-      const float *v = amp_read(a->filter.dtype, filter, at + j * a->filter_in, (int)n, buf);
-      for (int64_t k0 = 0; k0 < n; k0++)
-        to[j * step + i + k0] = v[k0];
-    }
-    for (int64_t j = 0; j < reads && !a->backward; j += AMP_WIDTH) {
-      const int m = (int)amp_least(AMP_WIDTH, reads - j);
-      const float *v = amp_read(a->filter.dtype, filter, at + j, m, buf);
-      for (int64_t j0 = 0; j0 < m; j0++)
-        to[(j + j0) * step + i] = v[j0];
+    const int64_t k = column->first + i, in = k % g->makes;
+    int64_t at = k / g->makes * a->filter_group + in + tap * a->filter_tap;
+    n = amp_least(g->makes - in, column->n - i);
+    for (int64_t j = 0; j < g->reads; j++, at += a->filter_in) {
+      float buf[AMP_OUTS], *out = to + j * step + i;
+      const float *v = amp_read(a->filter.dtype, filter, at, (int)n, buf);
+      for (int64_t e = 0; e < n; e += n % FEW ? 1 : FEW)
+        __builtin_memcpy(out + e, v + e, (n % FEW ? 1 : FEW) * sizeof *v);
     }
   }
+}
+
+/* Packs one tap for a column, its channels `step` floats apart. */
+AMP_FN void amp_grouped_pack_tap(const AmpGroupedLoop *l, const AmpColumn *column, float *to,
+                                 int64_t step, const void *filter, int64_t tap) {
+  const int64_t width = column->vectors * AMP_WIDE;
+  for (int64_t j = 0; j < l->g.reads && column->n < width; j++)
+    amp_zero(to + j * step, width);
+  if (l->a->backward)
+    amp_grouped_pack_makes(l->a, column, to, step, filter, tap, &l->g);
+  else
+    amp_grouped_pack_reads(l->a, column, to, step, filter, tap, l->g.reads);
 }
 
 AMP_FN void amp_grouped_pack(const AmprtRun *run, const void *args, int64_t i) {

@@ -96,9 +96,12 @@ static void emit_head(const ProgramCode *program, FILE *out) {
   fputs("#endif\n\n", out);
 }
 
-/* Is it a function that all programs have in common? Those written for a program begin with k_. */
-static bool is_library(const char *function) {
-  return strncmp(function, "amp_", 4) == 0;
+/* Where a function comes from that all programs have in common (text/cpu/fits.c.in), or NULL: those
+ * written for a program begin with k_. */
+static const char *library_of(const char *function) {
+  if (strncmp(function, "amp_", strlen("amp_")) != 0)
+    return NULL;
+  return strncmp(function, "amp_conv", strlen("amp_conv")) == 0 ? "products" : "others";
 }
 
 static void emit_functions(const ProgramCode *program, const char *types, const char *functions,
@@ -107,9 +110,12 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
   Arena *arena = program->arena;
   Text names = {arena}, all = {arena};
   for (int i = 0; i < program->n_functions; i++) {
-    const char *name = program->function[i];
-    text_format(&names, is_library(name) ? "AMP_LIBRARY(%s),\n" : "%s,\n", name);
-    text_format(&all, is_library(name) ? " IN(kernels, %s)" : " NONE", name);
+    const char *name = program->function[i], *library = library_of(name);
+    text_format(&names, library ? "AMP_LIBRARY(%s),\n" : "%s,\n", name);
+    if (library)
+      text_format(&all, " IN(%s, %s)", library, name);
+    else
+      text_format(&all, " NONE");
   }
   file_fill(out, arena,
             "#ifndef AMPCC_KERNELS\n"
@@ -118,7 +124,7 @@ static void emit_functions(const ProgramCode *program, const char *types, const 
             "\n"
             "#ifdef AMPCC_APART\n"
             "#define AMP_LIBRARY(function) NULL\n"
-            "#define AMP_LIBRARY_OF(kernels)$ALL\n"
+            "#define AMP_LIBRARY_OF(products, others)$ALL\n"
             "#else\n"
             "#define AMP_LIBRARY(function) function\n"
             "#endif\n"
@@ -192,25 +198,29 @@ static void manifest(const ProgramCode *program, struct json_t *part) {
 
 /* ---- objects ---- */
 
-/* What a program may run on a CPU: functions, and convolutions, which are compiled apart. */
+/* What a program may run on a CPU: functions, and kernels, which are compiled apart. */
 typedef struct Level {
   const char *functions, *kernels, *march;
-  const char *feature; /* of the convolutions; functions have that of the CPU's row */
-  const char *given;   /* a macro for the convolutions, or NULL */
+  const char *others;  /* the kernels that are no convolutions and products; NULL: `kernels` */
+  const char *feature; /* of `kernels`; functions have that of the CPU's row */
+  const char *given;   /* a macro for `kernels`, or NULL */
 } Level;
 
-/* Those of a program for any x86-64, the widest first. Only convolutions multiply bf16. */
-static const Level x86_64_levels[] = {
-    {"amp_v4", "amp_bf16_kernels", "x86-64-v4", "-mavx512bf16", "-DAMPCC_PAIRS_PAY"},
-    {"amp_v4", "amp_v4_kernels", "x86-64-v4"},
-    {"amp_v3", "amp_v3_kernels", "x86-64-v3"}};
+/* Those of a program for any x86-64, the widest first. Only convolutions and products multiply
+ * bf16, so a program has no third copy of the others. */
+static const Level x86_64_levels[] = {{"amp_v4", "amp_bf16_kernels", "x86-64-v4", "amp_v4_kernels",
+                                       "-mavx512bf16", "-DAMPCC_PAIRS_PAY"},
+                                      {"amp_v4", "amp_v4_kernels", "x86-64-v4"},
+                                      {"amp_v3", "amp_v3_kernels", "x86-64-v3"}};
 
 static int units(const Backend *backend, Arena *arena, const Module *module,
                  const CodegenOptions *options, Unit unit[MAX_UNITS]) {
   const CpuModel *cpu = cpu_model(backend, options);
   const CpuLibrary *library = cpu_library(backend->target);
-  const Level only = {"amp_only", "amp_only_kernels", cpu->march ? cpu->march : cpu->name,
-                      cpu->flag};
+  const Level only = {.functions = "amp_only",
+                      .kernels = "amp_only_kernels",
+                      .march = cpu->march ? cpu->march : cpu->name,
+                      .feature = cpu->flag};
   const Level *first = &only, *past = &only + 1;
   if (strcmp(cpu->name, "x86-64-v3") == 0) {
     first = x86_64_levels + (takes_bf16_units(library, module) ? 0 : 1);
@@ -221,7 +231,8 @@ static int units(const Backend *backend, Arena *arena, const Module *module,
     apart = "-DAMPCC_APART";
   int n = 0;
   for (const Level *l = first; l < past; l++) {
-    all = apart ? arena_printf(arena, "%s K(%s,%s)", all, l->functions, l->kernels)
+    all = apart ? arena_printf(arena, "%s K(%s,%s,%s)", all, l->functions, l->kernels,
+                               l->others ? l->others : l->kernels)
                 : arena_printf(arena, "%s V(%s)", all, l->functions);
     if (n && strcmp(unit[n - 1].name, l->functions) == 0)
       continue;

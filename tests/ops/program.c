@@ -112,7 +112,8 @@ typedef struct Kernels {
 } Kernels;
 
 #define APART                                                                                      \
-  "-DAMPCC_CODE=amp_whole -DAMPCC_APART '-DAMPCC_TABLES=K(amp_whole,amp_own_kernels)' "            \
+  "-DAMPCC_CODE=amp_whole -DAMPCC_APART "                                                          \
+  "'-DAMPCC_TABLES=K(amp_whole,amp_own_kernels,amp_own_kernels)' "                                 \
   "'-DAMPCC_PARTS=P(amp_part_cpu)'"
 
 /* `text` is that of any program with kernels of our own. */

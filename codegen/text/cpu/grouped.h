@@ -189,8 +189,8 @@ typedef struct AmpGroupedLoop {
   const AmpGroupedBehind *loop; /* the loop behind, or NULL */
 } AmpGroupedLoop;
 
-/* Packs one tap for a column of a convolution: the channels that are read, which lie side by side in
- * the filter, `step` floats apart. */
+/* Packs one tap for a column of a convolution: the channels that are read, which lie side by side
+ * in the filter, `step` floats apart. */
 AMP_FN void amp_grouped_pack_reads(const AmpGrouped *a, const AmpColumn *column, float *to,
                                    int64_t step, const void *filter, int64_t tap, int64_t reads) {
   const int64_t at = column->first * a->filter_out + tap * a->filter_tap;

@@ -302,29 +302,37 @@ AMP_FN void amp_grad_lines_next_row(AmpGradLines *l) {
   l->n[0] = 0;
 }
 
-/* Takes lines that follow one another, at most `most`, from the first of three lists that still has
- * any. Returns how many; 0: there are none. */
-AMP_INLINE int64_t amp_grad_lines_take(AmpGradLines l[3], int64_t most, const char **at) {
-  for (int i = 0; i < 3; i++, l++)
-    if (l->n[0]) {
-      const int64_t n = amp_least(l->n[0] - l->line, most);
-      *at = l->next + l->line * AMP_LINE;
-      l->line += n;
-      if (l->line == l->n[0]) {
-        l->line = 0;
-        l->next += l->step[1];
-        if (++l->done[1] == l->n[1])
-          amp_grad_lines_next_row(l);
-      }
-      return n;
-    }
-  return 0;
+/* Of three lists, the first that still has any lines, or NULL. */
+AMP_INLINE AmpGradLines *amp_grad_lines_of(AmpGradLines l[3]) {
+  for (int i = 0; i < 3; i++)
+    if (l[i].n[0])
+      return &l[i];
+  return NULL;
 }
 
-/* What is read next, of x, dy and the result: so many lines of it for each register tile. */
+/* How many lines of a list follow one another from the next one on. */
+AMP_INLINE int64_t amp_grad_lines_run(const AmpGradLines *l) {
+  return l->n[0] - l->line;
+}
+
+/* Takes n lines that follow one another. */
+AMP_INLINE const char *amp_grad_lines_take(AmpGradLines *l, int64_t n) {
+  const char *at = l->next + l->line * AMP_LINE;
+  l->line += n;
+  if (l->line == l->n[0]) {
+    l->line = 0;
+    l->next += l->step[1];
+    if (++l->done[1] == l->n[1])
+      amp_grad_lines_next_row(l);
+  }
+  return at;
+}
+
+/* What is read next, of x, dy and the result: `each` lines of it for each register tile, of which
+ * `due` have not been fetched yet. */
 typedef struct AmpGradFetch {
   AmpGradLines of[3];
-  int64_t each;
+  int64_t each, due;
 } AmpGradFetch;
 
 /* Shares out all lines to so many register tiles. */
@@ -333,18 +341,26 @@ AMP_INLINE void amp_grad_share(AmpGradFetch *f, int64_t tiles) {
   for (int i = 0; i < 3; i++)
     lines += amp_grad_lines_count(&f->of[i]);
   f->each = amp_pieces(lines, tiles);
+  f->due = 0;
 }
 
-/* Prefetches the share of a register tile of so many results. Where that is one run of lines,
- * mostly, the tile does it itself little by little, if it prefetches at all (`fetches`); one that
- * is left nothing prefetches `own`, which it reads anyway. */
+/* Prefetches the share of a register tile of so many results. Of one run of lines, if it is most of
+ * the share, the tile fetches them itself little by little, if it prefetches at all (`fetches`);
+ * one that is left nothing prefetches `own`, which it reads anyway. Where a run is a pixel's
+ * channels, runs stay whole, so that all but few are fetched in this way: what is then missing of a
+ * share is due later. */
 AMP_INLINE AmpGradAhead amp_grad_ahead(AmpGradFetch *f, int64_t results, int fetches,
                                        const float *own) {
   AmpGradAhead ahead = {(const char *)own, 0};
-  const char *at;
-  for (int64_t n, left = f->each; left > 0 && (n = amp_grad_lines_take(f->of, left, &at));
-       left -= n) {
-    if (fetches && 2 * n > f->each) {
+  AmpGradLines *l;
+  f->due += f->each;
+  for (int taken = 0; f->due > 0 && (l = amp_grad_lines_of(f->of)); taken = 1) {
+    const int64_t n = amp_least(amp_grad_lines_run(l), f->due);
+    if (taken && n < amp_grad_lines_run(l))
+      break;
+    const char *at = amp_grad_lines_take(l, n);
+    f->due -= n;
+    if (fetches && 2 * n > f->each && !ahead.step) {
       ahead = (AmpGradAhead){at, n * AMP_LINE / results};
       continue;
     }

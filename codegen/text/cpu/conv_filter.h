@@ -91,31 +91,80 @@ AMP_INLINE AmpV amp_fours(const AmpElement *from, int64_t step) {
 }
 #endif
 
+/* Transposes each four elements of v[0] to v[3], as a matrix of four rows. */
+AMP_INLINE void amp_transpose_fours(AmpV v[4]) {
+  const AmpV p = AMP_IN_FOURS(v[0], v[1], 0, 4, 1, 5), q = AMP_IN_FOURS(v[2], v[3], 0, 4, 1, 5);
+  const AmpV r = AMP_IN_FOURS(v[0], v[1], 2, 6, 3, 7), s = AMP_IN_FOURS(v[2], v[3], 2, 6, 3, 7);
+  v[0] = AMP_IN_FOURS(p, q, 0, 1, 4, 5);
+  v[1] = AMP_IN_FOURS(p, q, 2, 3, 6, 7);
+  v[2] = AMP_IN_FOURS(r, s, 0, 1, 4, 5);
+  v[3] = AMP_IN_FOURS(r, s, 2, 3, 6, 7);
+}
+
 /* to[j * to_step + i] = from[i * from_step + j] for i below AMP_WIDE and j below 4 */
 AMP_INLINE void amp_transpose_vectors(float *to, int64_t to_step, const AmpElement *from,
                                       int64_t from_step) {
-  const AmpV a = amp_fours(from, from_step);
-  const AmpV b = amp_fours(from + from_step, from_step);
-  const AmpV c = amp_fours(from + 2 * from_step, from_step);
-  const AmpV d = amp_fours(from + 3 * from_step, from_step);
-  const AmpV p = AMP_IN_FOURS(a, b, 0, 4, 1, 5), q = AMP_IN_FOURS(c, d, 0, 4, 1, 5);
-  const AmpV r = AMP_IN_FOURS(a, b, 2, 6, 3, 7), s = AMP_IN_FOURS(c, d, 2, 6, 3, 7);
-  amp_v_store(to, AMP_IN_FOURS(p, q, 0, 1, 4, 5));
-  amp_v_store(to + to_step, AMP_IN_FOURS(p, q, 2, 3, 6, 7));
-  amp_v_store(to + 2 * to_step, AMP_IN_FOURS(r, s, 0, 1, 4, 5));
-  amp_v_store(to + 3 * to_step, AMP_IN_FOURS(r, s, 2, 3, 6, 7));
+  AmpV v[4];
+  AMP_UNROLL(4)
+  for (int i = 0; i < 4; i++)
+    v[i] = amp_fours(from + i * from_step, from_step);
+  amp_transpose_fours(v);
+  AMP_UNROLL(4)
+  for (int j = 0; j < 4; j++)
+    amp_v_store(to + j * to_step, v[j]);
 }
+
+/* The same for j below 16, where these are a vector: each row is read once, as 16 rows that lie a
+ * multiple of 4096 bytes apart evict one another from the first-level cache. */
+#ifdef __AVX512F__
+#define AMP_FOUR(i) 4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3
+#define AMP_FOURS(v, w, a, b, c, d)                                                                \
+  __builtin_shufflevector(v, w, AMP_FOUR(a), AMP_FOUR(b), AMP_FOUR(c), AMP_FOUR(d))
+AMP_INLINE void amp_transpose_wide(float *to, int64_t to_step, const AmpElement *from,
+                                   int64_t from_step) {
+  AmpV v[4][4]; /* [n][j]: columns j, j + 4, ... of rows 4 * n to 4 * n + 3 */
+  AMP_UNROLL(4)
+  for (int n = 0; n < 4; n++) {
+    AMP_UNROLL(4)
+    for (int i = 0; i < 4; i++, from += from_step)
+      v[n][i] = amp_v_load((const float *)from);
+    amp_transpose_fours(v[n]);
+  }
+  AMP_UNROLL(4)
+  for (int j = 0; j < 4; j++, to += to_step) {
+    const AmpV p = AMP_FOURS(v[0][j], v[1][j], 0, 1, 4, 5);
+    const AmpV q = AMP_FOURS(v[2][j], v[3][j], 0, 1, 4, 5);
+    const AmpV r = AMP_FOURS(v[0][j], v[1][j], 2, 3, 6, 7);
+    const AmpV s = AMP_FOURS(v[2][j], v[3][j], 2, 3, 6, 7);
+    amp_v_store(to, AMP_FOURS(p, q, 0, 2, 4, 6));
+    amp_v_store(to + 4 * to_step, AMP_FOURS(p, q, 1, 3, 5, 7));
+    amp_v_store(to + 8 * to_step, AMP_FOURS(r, s, 0, 2, 4, 6));
+    amp_v_store(to + 12 * to_step, AMP_FOURS(r, s, 1, 3, 5, 7));
+  }
+}
+#else
+AMP_INLINE void amp_transpose_wide(float *to, int64_t to_step, const AmpElement *from,
+                                   int64_t from_step) {
+  for (int j = 0; j < 16; j += 4)
+    amp_transpose_vectors(to + j * to_step, to_step, from + j, from_step);
+}
+#endif
 
 /* The same for any i below `rows` and j below `cols`. The last vectors of a side that they do not
  * divide overlap those before. */
 AMP_FN void amp_transpose(float *restrict to, int64_t to_step, const AmpElement *restrict from,
                           int64_t from_step, int rows, int cols) {
   if (rows >= AMP_WIDE && cols >= 4) {
-    for (int r = 0; r < rows; r += AMP_WIDE)
-      for (int c = 0; c < cols; c += 4) {
-        const int64_t i = amp_least(r, rows - AMP_WIDE), j = amp_least(c, cols - 4);
+    for (int r = 0; r < rows; r += AMP_WIDE) {
+      const int64_t i = amp_least(r, rows - AMP_WIDE);
+      int c = 0;
+      for (; c + 16 <= cols; c += 16)
+        amp_transpose_wide(to + c * to_step + i, to_step, from + i * from_step + c, from_step);
+      for (; c < cols; c += 4) {
+        const int64_t j = amp_least(c, cols - 4);
         amp_transpose_vectors(to + j * to_step + i, to_step, from + i * from_step + j, from_step);
       }
+    }
     return;
   }
   for (int i = 0; i < rows; i++)

@@ -198,14 +198,15 @@ AMP_FN void amp_grouped_pack_reads(const AmpGrouped *a, const AmpColumn *column,
   for (int64_t j = 0; j < reads; j += AMP_BLOCK) {
     const int m = (int)amp_least(reads - j, AMP_BLOCK);
     float buf[AMP_OUTS][AMP_BLOCK];
-    for (int i = 0; i < rows && dtype != AMPRT_F32; i++)
-      __builtin_memcpy(buf[i], amp_read(dtype, filter, at + i * a->filter_out + j, m, buf[i]),
-                       (size_t)m * sizeof **buf);
-    if (dtype == AMPRT_F32)
-      amp_transpose(to + j * step, step, (const AmpElement *)filter + at + j, a->filter_out, rows,
-                    m);
-    else
-      amp_transpose(to + j * step, step, buf[0], AMP_BLOCK, rows, m);
+    const AmpElement *from = (const AmpElement *)filter + at + j;
+    int64_t from_step = a->filter_out;
+    if (dtype != AMPRT_F32) {
+      for (int i = 0; i < rows; i++)
+        amp_copy_some(dtype, filter, at + j + i * a->filter_out, m, buf[i]);
+      from = buf[0];
+      from_step = AMP_BLOCK;
+    }
+    amp_transpose(to + j * step, step, from, from_step, rows, m);
   }
 }
 
@@ -221,8 +222,11 @@ AMP_FN void amp_grouped_pack_makes(const AmpGrouped *a, const AmpColumn *column,
     for (int64_t j = 0; j < g->reads; j++, at += a->filter_in) {
       float buf[AMP_OUTS], *out = to + j * step + i;
       const float *v = amp_read(a->filter.dtype, filter, at, (int)n, buf);
-      for (int64_t e = 0; e < n; e += n % FEW ? 1 : FEW)
-        __builtin_memcpy(out + e, v + e, (n % FEW ? 1 : FEW) * sizeof *v);
+      int64_t e = 0;
+      for (; e + FEW <= n; e += FEW)
+        __builtin_memcpy(out + e, v + e, FEW * sizeof *v);
+      for (; e < n; e++)
+        out[e] = v[e];
     }
   }
 }

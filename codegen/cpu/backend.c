@@ -96,8 +96,8 @@ static void emit_head(const ProgramCode *program, FILE *out) {
   fputs("#endif\n\n", out);
 }
 
-/* Where a function comes from that all programs have in common (text/cpu/fits.c.in), or NULL: those
- * written for a program begin with k_. */
+/* The name that text/cpu/fits.c.in has for the kernels among which a function is found; NULL if it
+ * is none of the kernels that all programs share, but was written for this program. */
 static const char *library_of(const char *function) {
   if (strncmp(function, "amp_", strlen("amp_")) != 0)
     return NULL;
@@ -201,13 +201,14 @@ static void manifest(const ProgramCode *program, struct json_t *part) {
 /* What a program may run on a CPU: functions, and kernels, which are compiled apart. */
 typedef struct Level {
   const char *functions, *kernels, *march;
-  const char *others;  /* the kernels that are no convolutions and products; NULL: `kernels` */
+  const char *others;  /* where kernels without products come from; NULL: `kernels` */
   const char *feature; /* of `kernels`; functions have that of the CPU's row */
   const char *given;   /* a macro for `kernels`, or NULL */
 } Level;
 
-/* Those of a program for any x86-64, the widest first. Only convolutions and products multiply
- * bf16, so a program has no third copy of the others. */
+/* The levels of a program that runs on any x86-64 CPU, the widest first. Only convolutions and
+ * matrix products use a CPU's units for bf16, so the first level takes all other kernels from the
+ * second. */
 static const Level x86_64_levels[] = {{"amp_v4", "amp_bf16_kernels", "x86-64-v4", "amp_v4_kernels",
                                        "-mavx512bf16", "-DAMPCC_PAIRS_PAY"},
                                       {"amp_v4", "amp_v4_kernels", "x86-64-v4"},

@@ -257,14 +257,14 @@ static AmprtStatus make_block(unsigned char **out, uint64_t bytes, const char *w
 }
 
 typedef struct Touched {
-  unsigned char *at; /* a block */
+  unsigned char *at; /* the block whose pages are being made */
   size_t size;
-  /* of all blocks and threads: pieces that are there, and how long they took */
+  /* over all blocks and threads: how many pieces were made, and the time that they took together */
   _Atomic uint64_t pieces, nanoseconds;
-  atomic_bool small; /* large pages are no longer asked for */
+  atomic_bool small; /* large pages were too slow and are no longer asked for */
 } Touched;
 
-/* Asks for small pages from now on if those so far took longer than large ones may. */
+/* If the pieces so far took longer than large pages may, asks for small ones from now on. */
 static void judge_pages(Touched *t, double seconds) {
   enum { EACH = 1000000, SLACK = 8000000 }; /* nanoseconds; small pages take 600,000 a piece */
   uint64_t took = (uint64_t)(1e9 * seconds), all = atomic_fetch_add(&t->nanoseconds, took) + took;

@@ -172,6 +172,20 @@ AMP_FN void amp_transpose(float *restrict to, int64_t to_step, const AmpElement 
       to[j * to_step + i] = from[i * from_step + j];
 }
 
+/* The same of a tensor of floats of any type, from element `at` on, for at most AMP_OUTS rows and
+ * AMP_BLOCK columns. */
+AMP_FN void amp_transpose_read(float *to, int64_t to_step, int dtype, const void *base, int64_t at,
+                               int64_t from_step, int rows, int cols) {
+  float buf[AMP_OUTS][AMP_BLOCK];
+  if (dtype == AMPRT_F32) {
+    amp_transpose(to, to_step, (const AmpElement *)base + at, from_step, rows, cols);
+    return;
+  }
+  for (int i = 0; i < rows; i++)
+    amp_read(dtype, base, at + i * from_step, cols, buf[i]);
+  amp_transpose(to, to_step, buf[0], AMP_BLOCK, rows, cols);
+}
+
 /* Is any of n floats, a multiple of AMP_OUTS, Inf or NaN? */
 AMP_FN int amp_any_wild(const float *x, int64_t n) {
   AmpVBits wild[2] = {{0}};
@@ -196,32 +210,23 @@ AMP_FN int amp_any_wild_pair(const float *x, int64_t n) {
  * them, which are n elements, for each of m channels of the result, from the one at `at` on. */
 AMP_FN void amp_pack_transposed(const AmpConv *a, const void *filter, float *to, int64_t at, int n,
                                 int have, int m) {
-  float buf[AMP_OUTS][AMP_BLOCK];
-  const AmpElement *from = (const AmpElement *)filter + at;
-  int64_t step = a->filter_out;
-  const int64_t size = amp_size(a->filter.dtype);
+  const int64_t size = amp_size(a->filter.dtype), step = a->filter_out;
   amp_fetch_rows((const char *)filter + at * size + AMP_LINE, step * size, m, AMP_LINE);
-  if (amp_in_pairs(a) && a->c % 2 == 0) {
-    from = (const AmpElement *)filter + at / 2;
-    step /= 2;
-  } else if (amp_in_pairs(a)) {
+  if (m < AMP_OUTS)
+    amp_zero(to, (int64_t)n * AMP_OUTS);
+  if (!amp_in_pairs(a)) {
+    amp_transpose_read(to, AMP_OUTS, a->filter.dtype, filter, at, step, m, n);
+  } else if (a->c % 2 == 0) {
+    amp_transpose(to, AMP_OUTS, (const AmpElement *)filter + at / 2, step / 2, m, n);
+  } else {
+    float buf[AMP_OUTS][AMP_BLOCK];
     for (int i = 0; i < m; i++) {
       buf[i][n - 1] = 0;
       __builtin_memcpy(buf[i], (const uint16_t *)filter + at + i * step,
                        (size_t)have * sizeof(uint16_t));
     }
-    from = buf[0];
-    step = AMP_BLOCK;
-  } else if (a->filter.dtype != AMPRT_F32) {
-    for (int i = 0; i < m; i++)
-      __builtin_memcpy(buf[i], amp_read(a->filter.dtype, filter, at + i * step, n, buf[i]),
-                       (size_t)n * sizeof *to);
-    from = buf[0];
-    step = AMP_BLOCK;
+    amp_transpose(to, AMP_OUTS, buf[0], AMP_BLOCK, m, n);
   }
-  if (m < AMP_OUTS)
-    amp_zero(to, (int64_t)n * AMP_OUTS);
-  amp_transpose(to, AMP_OUTS, from, step, m, n);
 }
 
 /* Packs m channels of the result that lie side by side. Each becomes a pair of its value at `from`

@@ -344,11 +344,11 @@ AMP_INLINE void amp_grad_share(AmpGradFetch *f, int64_t tiles) {
   f->due = 0;
 }
 
-/* Prefetches the share of a register tile of so many results. Of one run of lines, if it is most of
- * the share, the tile fetches them itself little by little, if it prefetches at all (`fetches`);
- * one that is left nothing prefetches `own`, which it reads anyway. Where a run is a pixel's
- * channels, runs stay whole, so that all but few are fetched in this way: what is then missing of a
- * share is due later. */
+/* Prefetches the share of a register tile of so many results. If most of that share is one run of
+ * lines and the tile can prefetch (`fetches`), the tile itself does so, a part of the run with each
+ * result; what it is to prefetch is returned. Other lines are prefetched here, at once. A tile with
+ * nothing to prefetch is given `own`, which it reads anyway. A second run is taken only if all of
+ * it is due; else its lines wait for the next tile, so that runs are not cut into short pieces. */
 AMP_INLINE AmpGradAhead amp_grad_ahead(AmpGradFetch *f, int64_t results, int fetches,
                                        const float *own) {
   AmpGradAhead ahead = {(const char *)own, 0};

@@ -189,28 +189,18 @@ typedef struct AmpGroupedLoop {
   const AmpGroupedBehind *loop; /* the loop behind, or NULL */
 } AmpGroupedLoop;
 
-/* Packs one tap for a column of a convolution: the channels that are read, which lie side by side
- * in the filter, `step` floats apart. */
+/* Packs one tap of a column of a convolution. The channels that are read lie side by side in the
+ * filter; packed, they are `step` floats apart. */
 AMP_FN void amp_grouped_pack_reads(const AmpGrouped *a, const AmpColumn *column, float *to,
                                    int64_t step, const void *filter, int64_t tap, int64_t reads) {
   const int64_t at = column->first * a->filter_out + tap * a->filter_tap;
-  const int dtype = a->filter.dtype, rows = (int)column->n;
-  for (int64_t j = 0; j < reads; j += AMP_BLOCK) {
-    const int m = (int)amp_least(reads - j, AMP_BLOCK);
-    float buf[AMP_OUTS][AMP_BLOCK];
-    const AmpElement *from = (const AmpElement *)filter + at + j;
-    int64_t from_step = a->filter_out;
-    if (dtype != AMPRT_F32) {
-      for (int i = 0; i < rows; i++)
-        amp_copy_some(dtype, filter, at + j + i * a->filter_out, m, buf[i]);
-      from = buf[0];
-      from_step = AMP_BLOCK;
-    }
-    amp_transpose(to + j * step, step, from, from_step, rows, m);
-  }
+  for (int64_t j = 0; j < reads; j += AMP_BLOCK)
+    amp_transpose_read(to + j * step, step, a->filter.dtype, filter, at + j, a->filter_out,
+                       (int)column->n, (int)amp_least(reads - j, AMP_BLOCK));
 }
 
-/* The same of a data gradient, where channels of the result lie side by side in each group. */
+/* Packs one tap of a column of a data gradient. In its filter, the channels of the result that
+ * belong to one group lie side by side. */
 AMP_FN void amp_grouped_pack_makes(const AmpGrouped *a, const AmpColumn *column, float *to,
                                    int64_t step, const void *filter, int64_t tap,
                                    const AmpGroups *g) {
@@ -231,7 +221,7 @@ AMP_FN void amp_grouped_pack_makes(const AmpGrouped *a, const AmpColumn *column,
   }
 }
 
-/* Packs one tap for a column, its channels `step` floats apart. */
+/* Packs one tap of a column of either. The channels that are read are `step` floats apart. */
 AMP_FN void amp_grouped_pack_tap(const AmpGroupedLoop *l, const AmpColumn *column, float *to,
                                  int64_t step, const void *filter, int64_t tap) {
   const int64_t width = column->vectors * AMP_WIDE;

@@ -47,7 +47,7 @@ AMP_FN void amp_wino_pack(const AmpConv *a, const void *filter, float *to, int64
   const int64_t k = group * AMP_OUTS, size = amp_size(a->filter.dtype);
   const int m = amp_in_group(a->k, group), n = amp_in_block(a->c, block);
   const int dtype = a->filter.dtype;
-  float buf[AMP_OUTS], rows[AMP_OUTS * AMP_BLOCK];
+  float buf[AMP_OUTS];
   for (int64_t t = 0; t < AMP_WINO_TAPS; t++) {
     const int64_t from = k * a->filter_out + t * a->filter_tap + block * AMP_BLOCK * a->filter_in;
     const char *bytes = (const char *)filter + from * size;
@@ -66,13 +66,7 @@ AMP_FN void amp_wino_pack(const AmpConv *a, const void *filter, float *to, int64
       continue;
     }
     amp_fetch_rows(bytes + AMP_BLOCK * size, a->filter_out * size, m, AMP_BLOCK * size);
-    if (dtype == AMPRT_F32) {
-      amp_transpose(tap, outs, (const float *)filter + from, a->filter_out, m, n);
-    } else {
-      for (int i = 0; i < m; i++)
-        amp_read(dtype, filter, from + i * a->filter_out, n, rows + i * AMP_BLOCK);
-      amp_transpose(tap, outs, rows, AMP_BLOCK, m, n);
-    }
+    amp_transpose_read(tap, outs, dtype, filter, from, a->filter_out, m, n);
   }
 }
 

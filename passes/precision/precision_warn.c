@@ -20,13 +20,14 @@ static void warn_scale(const PassContext *context) {
                  options->scale_init, (long long)batch, most, dtype_info[options->dtype].name);
 }
 
-/* The channels that a layer reads and makes; false if the node is no layer. Filters are K,R,S,C. */
+/* The channels that each group of a layer reads and makes; false if the node is no layer. */
 static bool channels(const Node *node, int64_t *in, int64_t *out) {
   if (node->op != OP_CONV2D && node->op != OP_MATMUL)
     return false;
   TensorType x = node->arg[0]->type, y = node->result[0]->type;
-  *in = x.dim[x.rank - 1];
-  *out = y.dim[y.rank - 1];
+  int64_t groups = attr_int(node, ATTR_GROUPS, 1);
+  *in = x.dim[x.rank - 1] / groups;
+  *out = y.dim[y.rank - 1] / groups;
   return true;
 }
 
@@ -49,9 +50,10 @@ static void warn_dims(const PassContext *context, const Graph *graph) {
     if (channels(node, &in, &out) && dtype_info[node->result[0]->type.dtype].low &&
         (in % TILE || out % TILE) && is_first_of_layer(graph, i))
       diag_warning(context->diag, node->loc, WARN_PRECISION_DIMS,
-                   "`%s` %s has %lld channels in and %lld out: multiples of %d run faster in %s",
+                   "`%s` %s has %lld channels in and %lld out%s: multiples of %d run faster in %s",
                    op_info[node->op].name, node->result[0]->name, (long long)in, (long long)out,
-                   TILE, dtype_info[node->result[0]->type.dtype].name);
+                   attr_int(node, ATTR_GROUPS, 1) > 1 ? " in each group" : "", TILE,
+                   dtype_info[node->result[0]->type.dtype].name);
   }
 }
 

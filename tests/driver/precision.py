@@ -32,6 +32,14 @@ CASTS = """graph @train stage train {
   output %r {name="r"}
 }
 """
+# 16 channels in and out, but 4 of them in each group
+GROUPED = """graph @train stage train {
+  %x = input {name="image"} : f32[2,8,8,16]
+  %w = variable {kind="param", init="ones"} : f32[16,3,3,4]
+  %y = conv2d %x, %w {stride=[1,1], pad=[1,1,1,1], groups=4} : f32[2,8,8,16]
+  output %y {name="y"}
+}
+"""
 # in f16, 1e-9 is 0 and 1e6 is infinite
 CONSTANTS = """graph @train stage train {
   %x = input {name="image"} : f32[8,8]
@@ -179,6 +187,8 @@ def warned():
     says("'fc': warning: `matmul` fc has 64 channels in and 10 out: multiples of 8 run faster in f16 [-Wprecision-dims]",
          *FP16, "-Wprecision-dims")
     fails(1, "'conv1': error: `conv2d` initial_conv has 3 channels in and 16 out", *FP16, "-Werror=precision-dims")
+    says("warning: `conv2d` y has 4 channels in and 4 out in each group: multiples of 8 run faster in f16",
+         "-", "--passes=amp", "--dtype=fp16", "-Wprecision-dims", stdin=GROUPED)
     fails(1, "[-Werror=precision-dims]", *FP16, "--warn=all", "-Werror")
     quiet(*FP16, "-Wall", "-Wno-precision-dims")
     says("warning: `conv2d`", *FP16, "-Wall", "-Werror", "-Wno-error=precision-dims")

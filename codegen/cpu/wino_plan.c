@@ -74,6 +74,23 @@ static bool by_channels(const AmpConv *a, Winograd winograd) {
          (winograd == WINOGRAD_AUTO && amp_wino_is_large(a) && whole);
 }
 
+/* Is it faster than a direct kernel with stride 2? With few channels transforms count, and it
+ * is only where tiles of 4 x 4 results fit the image. How many times as fast it is, by channels @
+ * height and width of the larger image (batch 128, one thread of a Zen 5, 2026-11-29,
+ * tests/bench/cpu_layers):
+ *
+ *                            16->32 @32   @28    32->64 @16   @14
+ *   AVX-512, forward         1.02         0.74   1.17         1.04
+ *   AVX-512, data gradient   0.98         0.97   1.17         1.01
+ *   AVX2, forward            1.15         0.96   1.36         1.46
+ *   AVX2, data gradient      1.06         0.91   1.30         1.36 */
+static bool strided_pays(const AmpConv *a) {
+  enum { FEW = 1 << 10 }; /* elements of a tap of the filter */
+  const int64_t results = amp_wino_results(a, &a->high) * amp_wino_results(a, &a->wide);
+  const int64_t side = amp_wino_side(AMP_WINO_STRIDED), computed = side * side;
+  return a->c * a->k >= FEW || image_tiles(a, AMP_WINO_STRIDED) * computed * 5 <= results * 6;
+}
+
 /* GFLOP/s of one thread, counted as direct products, and the ratio to the direct kernel: batch 8
  * (CIFAR's: 128), Zen 5 with AVX-512, 2026-11-23, tests/bench/cpu_layers.
  *
@@ -89,6 +106,8 @@ int wino_takes(const AmpConv *a, Winograd winograd) {
     return 0;
   /* The filter of tiles of 4 x 4 is 9/4 as large: here it would come from memory for each block. */
   int form = form_of(&a->high, &a->wide);
+  if (form == AMP_WINO_STRIDED && !is_forced(winograd) && !strided_pays(a))
+    return 0;
   bool far = a->c * a->k >= LARGEST && image_tiles(a, form) > wave_tiles(form);
   if (!far || (form == AMP_WINO_STRIDED && is_forced(winograd)))
     return form;

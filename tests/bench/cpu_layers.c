@@ -1,14 +1,15 @@
 /* GFLOP/s of the convolutions of ResNet-50, of the grouped ones of ResNeXt-50 (32x4d) and a
- * depthwise one, and of those of the CIFAR ResNet-20: forward, data gradient and filter's gradient.
- * Our own kernels and oneDNN as ampcc calls it run in turn, and where ours are of Winograd's
- * method, our direct ones as well. GFLOP/s count the products of a direct convolution.
+ * depthwise one, and of those of the CIFAR ResNet-20 and of fashion_resnet8: forward, data gradient
+ * and filter's gradient. Our own kernels and oneDNN as ampcc calls it run in turn, and where ours
+ * are of Winograd's method, our direct ones as well. GFLOP/s count the products of a direct
+ * convolution.
  *
  *     cpu_layers [THREADS [BATCH [ROUNDS [LAYER [TYPE [KINDS]]]]]]
  *
- * LAYER is a row of `layers`, `all`, which are those without groups, or `groups`, those with them;
- * TYPE is f32, f16 or bf16; KINDS some letters of `fdw`, for forward, data and filter's gradient.
- * One thread is timed by its processor time, which other work of the machine does not count to;
- * more threads by the clock. */
+ * LAYER is a row of `layers`, `all`, which are those of ResNet-50 and CIFAR, `groups`, those with
+ * groups, or `fashion`; TYPE is f32, f16 or bf16; KINDS some letters of `fdw`, for forward, data
+ * and filter's gradient. One thread is timed by its processor time, which other work of the machine
+ * does not count to; more threads by the clock. */
 #include "codegen/cpu/onednn.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/text/cpu/conv_grad.h"
@@ -29,10 +30,11 @@ unsigned char *amp_more_lanes; /* no more than AMP_TEAM threads */
 int64_t amp_more_lanes_each;
 int amp_amx, amp_pairs;
 
+enum { CIFAR = 1, FASHION }; /* of small images */
 typedef struct Layer {
   int64_t c, k, h, r, stride; /* h: height and width of x */
-  int cifar;
-  int64_t groups; /* 0 is 1 */
+  int small;                  /* 0, or a batch is 16 times as large */
+  int64_t groups;             /* 0 is 1 */
 } Layer;
 
 static const Layer layers[] = {
@@ -43,13 +45,19 @@ static const Layer layers[] = {
     {256, 256, 28, 3, 2, 0},     {256, 1024, 14, 1, 1, 0},      {512, 1024, 28, 1, 2, 0},
     {1024, 256, 14, 1, 1, 0},    {256, 256, 14, 3, 1, 0},       {1024, 512, 14, 1, 1, 0},
     {512, 512, 14, 3, 2, 0},     {512, 2048, 7, 1, 1, 0},       {1024, 2048, 14, 1, 2, 0},
-    {2048, 512, 7, 1, 1, 0},     {512, 512, 7, 3, 1, 0},        {3, 16, 32, 3, 1, 1},
-    {16, 16, 32, 3, 1, 1},       {16, 32, 32, 3, 2, 1},         {32, 32, 16, 3, 1, 1},
-    {32, 64, 16, 3, 2, 1},       {64, 64, 8, 3, 1, 1},          {128, 128, 56, 3, 1, 0, 32},
+    {2048, 512, 7, 1, 1, 0},     {512, 512, 7, 3, 1, 0},        {3, 16, 32, 3, 1, CIFAR},
+    {16, 16, 32, 3, 1, CIFAR},   {16, 32, 32, 3, 2, CIFAR},     {32, 32, 16, 3, 1, CIFAR},
+    {32, 64, 16, 3, 2, CIFAR},   {64, 64, 8, 3, 1, CIFAR},      {128, 128, 56, 3, 1, 0, 32},
     {256, 256, 56, 3, 2, 0, 32}, {256, 256, 28, 3, 1, 0, 32},   {512, 512, 28, 3, 2, 0, 32},
     {512, 512, 14, 3, 1, 0, 32}, {1024, 1024, 14, 3, 2, 0, 32}, {1024, 1024, 7, 3, 1, 0, 32},
-    {96, 96, 56, 3, 1, 0, 96},   {512, 512, 32, 3, 1, 0, 8},
+    {96, 96, 56, 3, 1, 0, 96},   {512, 512, 32, 3, 1, 0, 8},    {1, 16, 28, 3, 1, FASHION},
+    {16, 16, 28, 3, 1, FASHION}, {16, 32, 28, 3, 2, FASHION},   {32, 32, 14, 3, 1, FASHION},
+    {32, 64, 14, 3, 2, FASHION}, {64, 64, 7, 3, 1, FASHION},
 };
+/* The word by which LAYER names it with others. */
+static const char *set_of(const Layer *layer) {
+  return layer->groups ? "groups" : layer->small == FASHION ? "fashion" : "all";
+}
 enum { N_LAYERS = sizeof layers / sizeof *layers, MAX_ROUNDS = 101 };
 
 static int threads = 1;
@@ -318,8 +326,9 @@ int main(int argc, char **argv) {
   CHECK(threads >= 1 && threads <= AMP_TEAM, "1 to %d threads", AMP_TEAM);
   const char *only = argc > 4 ? argv[4] : "all", *kinds = argc > 6 ? argv[6] : "fdw";
   const int only_row = strspn(only, "0123456789") == strlen(only) ? atoi(only) : -1;
-  CHECK((only_row >= 0 && only_row < N_LAYERS) || !strcmp(only, "all") || !strcmp(only, "groups"),
-        "layer `%s`: 0 to %d, all or groups", only, N_LAYERS - 1);
+  CHECK((only_row >= 0 && only_row < N_LAYERS) || !strcmp(only, "all") || !strcmp(only, "groups") ||
+            !strcmp(only, "fashion"),
+        "layer `%s`: 0 to %d, all, groups or fashion", only, N_LAYERS - 1);
   if (argc > 5)
     choose_type(argv[5]);
   CHECK(rounds >= 1 && rounds <= MAX_ROUNDS, "1 to %d rounds", MAX_ROUNDS);
@@ -333,9 +342,9 @@ int main(int argc, char **argv) {
          "|---|---|---|---|---|---|---|\n");
   for (int i = 0; i < N_LAYERS; i++)
     for (int kind = DNN_CONV; kind <= DNN_WGRAD; kind++)
-      if ((strcmp(only, layers[i].groups ? "groups" : "all") == 0 || only_row == i) &&
-          strchr(kinds, "fdw"[kind]) && !(kind == DNN_DGRAD && layers[i].c == 3))
-        play(&layers[i], (DnnKind)kind, layers[i].cifar ? 16 * batch : batch, rounds, total);
+      if ((strcmp(only, set_of(&layers[i])) == 0 || only_row == i) && strchr(kinds, "fdw"[kind]) &&
+          !(kind == DNN_DGRAD && layers[i].c <= 3))
+        play(&layers[i], (DnnKind)kind, layers[i].small ? 16 * batch : batch, rounds, total);
   printf("sums of the fastest runs: own %.1f ms, own direct %.1f ms, oneDNN %.1f ms\n",
          1e3 * total[OWN], 1e3 * total[DIRECT], 1e3 * total[DNN]);
   return 0;

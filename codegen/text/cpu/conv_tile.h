@@ -155,7 +155,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
 #endif
 /* The same for a group of which only the first vector is used. */
 #if defined __AVX512F__
-#define AMP_CONV_THIN_TILES(T) T(16, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
+#define AMP_CONV_THIN_TILES(T) T(16, 1) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
 #else
 #define AMP_CONV_THIN_TILES(T) T(14, 1) T(8, 1) T(4, 1) T(2, 1) T(1, 1)
 #endif

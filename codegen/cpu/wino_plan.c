@@ -271,7 +271,8 @@ int64_t wino_plan_grad(AmpConvGrad *a, Winograd winograd) {
   int64_t each = groups * blocks * amp_wino_grad_each(a) * F32;
   a->wino_slots =
       amp_most(1, amp_least(amp_wino_grad_pieces(a), amp_least(SLOTS, SLOTS_BYTES / each)));
-  int64_t shared = share_grad(a, winograd), slots = a->wino_slots > 1 ? a->wino_slots * each : 0;
+  int64_t shared = share_grad(a, winograd);
+  int64_t slots = a->wino_slots > 1 ? a->wino_slots * amp_wino_grad_slot(a) * F32 : 0;
   a->lane = amp_most(a->lane, amp_ceil(amp_most(shared, slots), ALIGN));
   a->lane_bytes = amp_most(a->lane_bytes, amp_wino_grad_lane(a).all * F32);
   return a->lane + AMP_TEAM * a->lane_bytes;

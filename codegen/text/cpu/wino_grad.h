@@ -238,8 +238,8 @@ AMP_FN AmpWinoGradPart amp_wino_grad_at(const AmprtRun *run, const AmpWinoGradLo
   p.first = slot * pieces / a->wino_slots;
   p.last = (slot + 1) * pieces / a->wino_slots;
   if (a->wino_slots > 1)
-    p.sums = (float *)(void *)(run->arena + a->sums) +
-             ((slot * l->groups + p.group) * blocks + p.block) * amp_wino_grad_each(a);
+    p.sums = (float *)(void *)(run->arena + a->sums) + slot * amp_wino_grad_slot(a) +
+             (p.group * blocks + p.block) * amp_wino_grad_each(a);
   const int64_t c = p.group * AMP_GRAD_GROUP, k = p.block * AMP_BLOCK;
   p.c = (AmpGradChannels){c, amp_least(a->c - c, AMP_GRAD_GROUP)};
   p.k = (AmpGradChannels){k, amp_least(a->k - k, p.blocks * AMP_BLOCK)};
@@ -329,7 +329,7 @@ AMP_FN void amp_wino_grad_add_slots(const AmprtRun *run, const void *args, int64
   float *sums = (float *)(void *)(run->arena + a->sums) + chunk * each;
   for (int64_t slot = 1; slot < a->wino_slots; slot++)
     for (int64_t i = 0; i < each; i += AMP_WIDE) {
-      const float *other = sums + slot * blocks * l->groups * each;
+      const float *other = sums + slot * amp_wino_grad_slot(a);
       amp_v_store(sums + i, amp_v_load(sums + i) + amp_v_load(other + i));
     }
   if (amp_wino_grad_out(run, a, sums, chunk % blocks, chunk / blocks))

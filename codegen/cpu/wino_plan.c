@@ -74,10 +74,10 @@ static bool by_channels(const AmpConv *a, Winograd winograd) {
          (winograd == WINOGRAD_AUTO && amp_wino_is_large(a) && whole);
 }
 
-/* Is it faster than a direct kernel with stride 2? With few channels transforms count, and it
- * is only where tiles of 4 x 4 results fit the image. How many times as fast it is, by channels @
- * height and width of the larger image (batch 128, one thread of a Zen 5, 2026-11-29,
- * tests/bench/cpu_layers):
+/* Is it faster than a direct kernel with stride 2? With few channels, much of its time goes into
+ * transforms, so it is faster only where tiles of 4 x 4 results cover the image without much waste.
+ * The table says how many times as fast it is, by the channels of the filter and the size of the
+ * image before the stride (batch 128, one thread of a Zen 5, 2026-11-29, tests/bench/cpu_layers).
  *
  *                            16->32 @32   @28    32->64 @16   @14
  *   AVX-512, forward         1.02         0.74   1.17         1.04
@@ -87,8 +87,9 @@ static bool by_channels(const AmpConv *a, Winograd winograd) {
 static bool strided_pays(const AmpConv *a) {
   enum { FEW = 1 << 10 }; /* elements of a tap of the filter */
   const int64_t results = amp_wino_results(a, &a->high) * amp_wino_results(a, &a->wide);
-  const int64_t side = amp_wino_side(AMP_WINO_STRIDED), computed = side * side;
-  return a->c * a->k >= FEW || image_tiles(a, AMP_WINO_STRIDED) * computed * 5 <= results * 6;
+  const int64_t side = amp_wino_side(AMP_WINO_STRIDED);
+  const int64_t computed = image_tiles(a, AMP_WINO_STRIDED) * side * side;
+  return a->c * a->k >= FEW || computed * 5 <= results * 6;
 }
 
 /* GFLOP/s of one thread, counted as direct products, and the ratio to the direct kernel: batch 8
@@ -104,10 +105,10 @@ int wino_takes(const AmpConv *a, Winograd winograd) {
   bool can = can_be(&a->high, &a->wide, a->backward), faster = a->c >= FEWEST && a->k >= FEWEST;
   if (!can || !(is_forced(winograd) || (winograd == WINOGRAD_AUTO && faster)))
     return 0;
-  /* The filter of tiles of 4 x 4 is 9/4 as large: here it would come from memory for each block. */
   int form = form_of(&a->high, &a->wide);
   if (form == AMP_WINO_STRIDED && !is_forced(winograd) && !strided_pays(a))
     return 0;
+  /* The filter of tiles of 4 x 4 is 9/4 as large: here it would come from memory for each block. */
   bool far = a->c * a->k >= LARGEST && image_tiles(a, form) > wave_tiles(form);
   if (!far || (form == AMP_WINO_STRIDED && is_forced(winograd)))
     return form;
@@ -260,7 +261,7 @@ static int64_t share_grad(AmpConvGrad *a, Winograd winograd) {
 int64_t wino_plan_grad(AmpConvGrad *a, Winograd winograd) {
   int64_t across = amp_wino_along(a->winograd, a->wide.out);
   int64_t down = amp_wino_along(a->winograd, a->high.out);
-  int64_t blocks = amp_pieces(a->k, AMP_BLOCK), groups = amp_pieces(a->c, AMP_GRAD_GROUP);
+  int64_t blocks = amp_pieces(a->k, AMP_BLOCK);
   a->wino_blocks = amp_least(blocks, GRAD_BLOCKS);
   int64_t channels = a->wino_blocks * AMP_BLOCK + amp_wino_grad_ins(a);
   int64_t tile = channels * amp_wino_all(a->winograd) * F32;
@@ -268,7 +269,7 @@ int64_t wino_plan_grad(AmpConvGrad *a, Winograd winograd) {
   int64_t rows = amp_most(1, amp_least(down, tiles / across));
   a->wino_rows = amp_wino_side(a->winograd) * amp_even(down, rows);
   a->wino_images = rows < down ? 1 : amp_most(1, amp_least(a->n, tiles / (across * down)));
-  int64_t each = groups * blocks * amp_wino_grad_each(a) * F32;
+  int64_t each = amp_wino_grad_sums(a) * F32;
   a->wino_slots =
       amp_most(1, amp_least(amp_wino_grad_pieces(a), amp_least(SLOTS, SLOTS_BYTES / each)));
   int64_t shared = share_grad(a, winograd);

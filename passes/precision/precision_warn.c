@@ -20,7 +20,8 @@ static void warn_scale(const PassContext *context) {
                  options->scale_init, (long long)batch, most, dtype_info[options->dtype].name);
 }
 
-/* The channels that each group of a layer reads and makes; false if the node is no layer. */
+/* The channels that a layer reads and makes, in each group of a grouped convolution; false if the
+ * node is no layer. */
 static bool channels(const Node *node, int64_t *in, int64_t *out) {
   if (node->op != OP_CONV2D && node->op != OP_MATMUL)
     return false;

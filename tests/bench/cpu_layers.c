@@ -1,15 +1,16 @@
 /* GFLOP/s of the convolutions of ResNet-50, of the grouped ones of ResNeXt-50 (32x4d) and a
  * depthwise one, and of those of the CIFAR ResNet-20 and of fashion_resnet8: forward, data gradient
- * and filter's gradient. Our own kernels and oneDNN as ampcc calls it run in turn, and where ours
- * are of Winograd's method, our direct ones as well. GFLOP/s count the products of a direct
- * convolution.
+ * and filter's gradient. Our own kernels and oneDNN, called as ampcc calls it, run in turn. Where
+ * our own use Winograd's method, our direct kernels run as well. GFLOP/s are always computed from
+ * the number of products that a direct convolution makes.
  *
  *     cpu_layers [THREADS [BATCH [ROUNDS [LAYER [TYPE [KINDS]]]]]]
  *
- * LAYER is a row of `layers`, `all`, which are those of ResNet-50 and CIFAR, `groups`, those with
- * groups, or `fashion`; TYPE is f32, f16 or bf16; KINDS some letters of `fdw`, for forward, data
- * and filter's gradient. One thread is timed by its processor time, which other work of the machine
- * does not count to; more threads by the clock. */
+ * LAYER is the number of a row of the table `layers`, or names a set of rows: `all` (ResNet-50 and
+ * CIFAR), `groups` (convolutions of groups) or `fashion` (fashion_resnet8). TYPE is f32, f16 or
+ * bf16. KINDS are some letters of `fdw`: f for forward, d for the data gradient, w for the filter's
+ * gradient. One thread is timed by its processor time, which other work of the machine does not
+ * count to; more threads by the clock. */
 #include "codegen/cpu/onednn.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/text/cpu/conv_grad.h"
@@ -54,7 +55,7 @@ static const Layer layers[] = {
     {16, 16, 28, 3, 1, FASHION}, {16, 32, 28, 3, 2, FASHION},   {32, 32, 14, 3, 1, FASHION},
     {32, 64, 14, 3, 2, FASHION}, {64, 64, 7, 3, 1, FASHION},
 };
-/* The word by which LAYER names it with others. */
+/* The set of rows to which a layer belongs. */
 static const char *set_of(const Layer *layer) {
   return layer->groups ? "groups" : layer->small == FASHION ? "fashion" : "all";
 }

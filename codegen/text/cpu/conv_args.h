@@ -420,15 +420,18 @@ static inline int64_t amp_wino_grad_ins(const AmpConvGrad *a) {
 static inline int64_t amp_wino_grad_each(const AmpConvGrad *a) {
   return amp_wino_all(a->winograd) * amp_odd_lines(AMP_BLOCK * amp_wino_grad_ins(a));
 }
-/* Floats from the sums of a slot to those of the next. Between large ones there is 1 MB: where the
- * slots of two threads lie side by side, each seems to take the other's sums out of its cache, as a
- * CPU fetches ahead in steps from block to block, beyond the end of a slot. With 64 channels and
- * two threads that share no cache (a Zen 5), it is 1.4 to 1.7 times as fast so. */
+/* Floats that all sums of a slot take. */
+static inline int64_t amp_wino_grad_sums(const AmpConvGrad *a) {
+  return amp_pieces(a->c, AMP_GRAD_GROUP) * amp_pieces(a->k, AMP_BLOCK) * amp_wino_grad_each(a);
+}
+/* Floats from the sums of a slot to those of the next. Behind sums of 512 KB and more 1 MB is left
+ * free: where such slots of two threads lie side by side, the threads are slower if they share no
+ * cache, probably because a CPU fetches ahead, in steps from block to block, what the other thread
+ * writes. The figures are in codegen/README.md. */
 static inline int64_t amp_wino_grad_slot(const AmpConvGrad *a) {
-  enum { LARGE = 1 << 17, APART = 1 << 18 };
-  const int64_t sums =
-      amp_pieces(a->c, AMP_GRAD_GROUP) * amp_pieces(a->k, AMP_BLOCK) * amp_wino_grad_each(a);
-  return sums < LARGE ? sums : sums + APART;
+  enum { LARGE = 1 << 17, FREE = 1 << 18 }; /* floats */
+  const int64_t sums = amp_wino_grad_sums(a);
+  return sums < LARGE ? sums : sums + FREE;
 }
 static inline int64_t amp_wino_grad_pieces(const AmpConvGrad *a) {
   return amp_pieces(a->n, a->wino_images) * amp_pieces(a->high.out, a->wino_rows);

@@ -221,7 +221,8 @@ AMP_FN void amp_grouped_pack_makes(const AmpGrouped *a, const AmpColumn *column,
   }
 }
 
-/* Packs one tap of a column of either. The channels that are read are `step` floats apart. */
+/* Packs one tap of a column, of a convolution or of a data gradient. In `to`, the channels that are
+ * read lie `step` floats apart. */
 AMP_FN void amp_grouped_pack_tap(const AmpGroupedLoop *l, const AmpColumn *column, float *to,
                                  int64_t step, const void *filter, int64_t tap) {
   const int64_t width = column->vectors * AMP_WIDE;

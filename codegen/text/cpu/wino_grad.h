@@ -327,11 +327,11 @@ AMP_FN void amp_wino_grad_add_slots(const AmprtRun *run, const void *args, int64
   const AmpConvGrad *a = l->a;
   const int64_t blocks = amp_blocks(a->k), each = amp_wino_grad_each(a);
   float *sums = (float *)(void *)(run->arena + a->sums) + chunk * each;
-  for (int64_t slot = 1; slot < a->wino_slots; slot++)
-    for (int64_t i = 0; i < each; i += AMP_WIDE) {
-      const float *other = sums + slot * amp_wino_grad_slot(a);
+  for (int64_t slot = 1; slot < a->wino_slots; slot++) {
+    const float *other = sums + slot * amp_wino_grad_slot(a);
+    for (int64_t i = 0; i < each; i += AMP_WIDE)
       amp_v_store(sums + i, amp_v_load(sums + i) + amp_v_load(other + i));
-    }
+  }
   if (amp_wino_grad_out(run, a, sums, chunk % blocks, chunk / blocks))
     __atomic_store_n(l->wild, 1, __ATOMIC_RELAXED);
 }

@@ -5,47 +5,8 @@
 #define AMP_CONV_H
 
 #include "codegen/text/cpu/conv_amx.h"
-
-/* Prefetching for the loop behind a convolution. While the convolution computes a tile, its
- * register tiles prefetch what the loop will read of other tensors for the results of the tile. The
- * calls that compute some register tiles each take turns: `turns` of every AMP_FETCH_TURNS do so,
- * and the others prefetch for the convolution itself. */
-enum { AMP_FETCHES = 8, AMP_FETCH_TURNS = 64 };
-typedef struct AmpFetch {
-  const char *at[AMP_FETCHES]; /* where the elements for the tile begin, of each tensor */
-  int n, left;                 /* tensors; those that remain, of which the last is next */
-  int64_t bytes;               /* to prefetch of each tensor */
-  int64_t each, step;          /* bytes that a register tile prefetches in its turn, and with each
-                                  element that it reads: at most AMP_FETCH_LINES lines */
-  int64_t now;                 /* bytes of the current tensor that are prefetched already */
-  int64_t turns, turn;         /* `turn` grows by `turns` with each call; one whose `turn` reaches
-                                  AMP_FETCH_TURNS prefetches */
-} AmpFetch;
-
-/* Shares the prefetching out to so many register tiles, which are to prefetch `other` bytes for the
- * convolution as well. */
-AMP_INLINE void amp_fetch_share(AmpFetch *f, int64_t tiles, int64_t other) {
-  const int64_t all = f->n * f->bytes;
-  f->left = f->n;
-  f->turns = all ? amp_pieces(all * AMP_FETCH_TURNS, all + other) : 0;
-  f->each = amp_pieces(all * AMP_FETCH_TURNS, tiles * f->turns + 1);
-}
-
-/* Says what register tiles that read so many elements prefetch for the loop behind. Returns whether
- * it is their turn. */
-AMP_INLINE int amp_fetch_next(AmpFetch *f, int64_t elements, AmpConvTile *tile) {
-  if (!f->left || (f->turn += f->turns) < AMP_FETCH_TURNS)
-    return 0;
-  f->turn -= AMP_FETCH_TURNS;
-  tile->next = f->at[f->left - 1] + f->now;
-  tile->next_step = f->step;
-  f->now += f->step * elements;
-  if (f->now >= f->bytes) {
-    f->now = 0;
-    f->left--;
-  }
-  return 1;
-}
+#include "codegen/text/cpu/conv_fetch.h"
+#include "codegen/text/cpu/conv_four.h"
 
 /* One tile of the results of one image: rows x cols from (row, col) on, of the axes high and wide.
  */
@@ -65,15 +26,17 @@ typedef struct AmpConvPart {
   AmpFetch fetch;
   int64_t elements; /* that a register tile reads for each of its results */
   AmpConvTile tile;
+  AmpFourTap four[4];
   int buffers;    /* is the tile stored by amp_conv_store, or by itself */
   int64_t y_step; /* from result to result */
   void *out;      /* as if all results were stored one behind the other */
 } AmpConvPart;
 
 /* How runs of results are cut into register tiles: in groups of channels that need two vectors, in
- * those that need one, and in two groups together, where wide.row is not NULL. */
+ * those that need one, in two groups together, where wide.row is not NULL, and in four remainders
+ * together, where four.row is not NULL. */
 typedef struct AmpCuts {
-  AmpCut whole, thin, wide;
+  AmpCut whole, thin, wide, four;
 } AmpCuts;
 
 AMP_INLINE const AmpCut *amp_cut_for(const AmpCuts *cuts, int m) {
@@ -137,19 +100,20 @@ AMP_INLINE void amp_conv_round(int dtype, uint16_t *to, const float *from, const
 /* Where a tile is copied, its register tiles prefetch what the next tile reads, which lies behind
  * it in memory: little by little, as the CPU drops prefetches that come in a burst. */
 AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups) {
-  enum { FEWEST = 8 };   /* elements of a pixel that are worth it */
-  enum { LARGEST = 16 }; /* results of a register tile */
+  enum { FEWEST = 8 };                           /* elements of a pixel that are worth it */
+  const int64_t largest = p->tile.four ? 6 : 16; /* results of a register tile */
   const AmpConv *a = p->a;
   const AmpAxis *high = &p->high_span, *wide = &p->wide_span;
   const int64_t rows = amp_least(a->rows, high->outs - p->row);
   const int64_t line = s->w * s->pixel * amp_size(s->dtype);
-  const int64_t tiles = groups * amp_pieces(rows * wide->outs, LARGEST);
+  const int64_t tiles = groups * amp_pieces(rows * wide->outs, largest);
   if (a->cols < wide->outs || p->tile.channels < FEWEST || a->groups > 1)
     return;
   p->next =
       (const unsigned char *)s->data + (p->image * s->h + (p->row + rows) * high->step) * line;
   p->next_bytes = rows * high->step * line;
-  p->next_step = amp_pieces(p->next_bytes, tiles * p->tile.channels * amp_filter_taps(a));
+  p->next_step =
+      amp_pieces(p->next_bytes, tiles * p->tile.channels * (p->tile.four ? 4 : amp_filter_taps(a)));
 }
 
 /* The second-level cache does not hold a large filter, so each group of it would come from the
@@ -205,7 +169,7 @@ AMP_FN void amp_conv_begin(AmpConvPart *p, int m) {
   p->buffers = (dtype != AMPRT_F32 && !pairs) || m % AMP_WIDE;
   p->tile.narrow = pairs && !p->buffers;
   p->tile.y_step = p->buffers ? amp_ceil(m, AMP_OUTS) : p->y_step;
-  p->elements = p->high.taps * p->wide.taps * p->tile.channels;
+  p->elements = (p->tile.four ? 4 : p->high.taps * p->wide.taps) * p->tile.channels;
   if (p->fetch.left)
     p->fetch.step = amp_least(amp_pieces(p->fetch.each, p->elements), AMP_FETCH_LINES * AMP_LINE);
 }
@@ -326,6 +290,34 @@ AMP_FN void amp_conv_remainder(AmpConvPart *p, int64_t i) {
   amp_list_taps(p, 0, 0, 0);
 }
 
+/* Lists what the tiles of all four remainders together read, for which p->high and p->wide are the
+ * axes of the first one. Along an axis with an even padding the even positions have two taps. */
+AMP_FN void amp_conv_list_four(AmpConvPart *p) {
+  const AmpConv *a = p->a;
+  const AmpAxis high[2] = {amp_axis_backward(&a->high, !(a->high.pad % 2)),
+                           amp_axis_backward(&a->high, a->high.pad % 2)};
+  const AmpAxis wide[2] = {amp_axis_backward(&a->wide, !(a->wide.pad % 2)),
+                           amp_axis_backward(&a->wide, a->wide.pad % 2)};
+  amp_conv_remainder(p, 0);
+  for (int64_t i = 0; i < 4; i++) {
+    AmpFourTap *tap = &p->four[i];
+    const int64_t h = high[1].origin + i / 2, w = wide[1].origin + i % 2;
+    *tap = (AmpFourTap){.x = amp_tap_at(&p->copy, 0, &p->high, h - p->high_span.origin) +
+                             amp_tap_at(&p->copy, 1, &p->wide, w - p->wide_span.origin)};
+    for (int64_t r = 0; r < 4; r++) {
+      const AmpAxis *down = &high[r / 2], *across = &wide[r % 2];
+      const int64_t row = h - down->origin, col = w - across->origin;
+      const int64_t at = (down->filter_first + row * down->filter_step) * a->wide.taps +
+                         across->filter_first + col * across->filter_step;
+      p->tile.four_y[r] = (down->out_first * a->wide.out + across->out_first) * amp_out_pixel(a);
+      if (row < 0 || row >= down->taps || col < 0 || col >= across->taps)
+        continue;
+      tap->filter[r] = amp_packed_tap(a, at);
+      tap->readers |= 1 << r;
+    }
+  }
+}
+
 /* How many groups of channels the same register tiles compute, 1 or 2: group g, or g and g + 1 if
  * both come before `last`. */
 AMP_INLINE int64_t amp_conv_together(const AmpConv *a, const AmpCuts *cuts, int64_t g, int64_t last,
@@ -408,9 +400,16 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
     p->copy = amp_tile_direct(&source, &high, &wide, p->image, p->row, p->col);
   }
   amp_conv_set_tile(p);
+  p->tile.four = cuts->four.row && !bad ? p->four : NULL;
   p->is_dense = !copy && p->tile.step == p->tile.channels;
   if (copy)
     amp_conv_fetches(p, &source, last - first);
+  const float *filter = (const float *)(void *)(run->arena + a->packed);
+  if (p->tile.four) {
+    amp_conv_list_four(p);
+    amp_conv_group(p, &cuts->four, filter, 0, (int)a->k);
+    return;
+  }
   const int64_t remainders =
       amp_remainders(&a->high, a->backward) * amp_remainders(&a->wide, a->backward);
   const int all = first == 0 && last * AMP_OUTS >= a->k && a->groups == 1;
@@ -425,7 +424,6 @@ AMP_FN void amp_conv_part(const AmprtRun *run, AmpConvPart *p, const AmpCuts *cu
     }
     amp_conv_zero(p, first, last);
   }
-  const float *filter = (const float *)(void *)(run->arena + a->packed);
   for (int64_t g = first, n = 0; g < last; g += n) {
     n = amp_conv_together(a, cuts, g, last, bad);
     if (g + n < last)
@@ -450,6 +448,15 @@ AMP_INLINE int amp_conv_takes_two(const AmpConv *a) {
   return a->k >= 2 * AMP_OUTS && two <= MOST && two * amp_pieces(a->k, 2 * AMP_OUTS) <= MOST_OF_ALL;
 }
 
+/* Are all four remainders computed together (conv_four.h)? */
+AMP_INLINE int amp_conv_takes_four(const AmpConv *a) {
+  const int strided = a->high.stride == 2 && a->wide.stride == 2;
+  const int windows = a->high.taps == 3 && a->wide.taps == 3;
+  const int even = a->high.out % 2 == 0 && a->wide.out % 2 == 0;
+  return a->backward && strided && windows && even && a->k == AMP_WIDE && a->groups == 1 &&
+         a->out.dtype == AMPRT_F32;
+}
+
 AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
 #ifdef __AVX512BF16__
   const int amx = amp_amx && amp_elements(a) >= AMP_BLOCK;
@@ -463,6 +470,8 @@ AMP_FN AmpCuts amp_conv_cuts(const AmpConv *a) {
 #ifdef AMP_CONV_WIDE_TILES
   if (amp_conv_takes_two(a))
     cuts.wide = amp_cut(amp_conv_wide_tiles, 4, AMP_CUT_WIDE_SUMS);
+  if (amp_conv_takes_four(a))
+    cuts.four = amp_cut(amp_four_tiles, 4, AMP_CUT_WIDE_SUMS);
 #endif
   (void)a;
   return cuts;
@@ -514,7 +523,7 @@ AMP_FN void amp_run_behind(const AmprtRun *run, const AmpGrid *grid, AmpLoopFn *
  * elements from `first` on. */
 AMP_FN void amp_conv_look_ahead(const AmprtRun *run, const AmpConvLoop *l, int64_t first,
                                 int64_t count, AmpFetch *f) {
-  enum { RESULTS = 14 }; /* of a register tile */
+  const int64_t each = l->cuts.four.row ? 24 : 14; /* results of a register tile */
   const AmpConv *a = l->a;
   const int copy = amp_in_pairs(a) ? a->copy_pairs : a->copy;
   const int64_t results = count / amp_out_pixel(a), size = amp_size(a->out.dtype);
@@ -526,7 +535,7 @@ AMP_FN void amp_conv_look_ahead(const AmprtRun *run, const AmpConvLoop *l, int64
   for (int i = 0; l->parts == 1 && l->each >> i; i++)
     if (l->each >> i & 1 && l->reads[i].dtype == a->out.dtype && f->n < AMP_FETCHES)
       f->at[f->n++] = (const char *)amp_at(run, &l->reads[i]) + first * size;
-  amp_fetch_share(f, results * l->groups / RESULTS, results * a->c * amp_size(a->in.dtype) * times);
+  amp_fetch_share(f, results * l->groups / each, results * a->c * amp_size(a->in.dtype) * times);
 }
 
 AMP_FN void amp_conv_chunk(const AmprtRun *run, const void *args, int64_t chunk) {

@@ -13,11 +13,14 @@ typedef struct AmpTap {
   int64_t x, filter, run;
 } AmpTap;
 
+/* Of a tile of several remainders together (conv_four.h). */
+typedef struct AmpFourTap AmpFourTap;
+
 /* While a convolution computes, its register tiles prefetch what the loop behind it will read
- * (AmpFetch in conv.h): so many cache lines with each element that a tile reads. A tile of AVX-512
- * has some four times as many results for each element as one of AVX2, so that one line would not
- * be enough: data gradients with an addition behind would take 1.05 times as long (ResNet-50, f32,
- * batch 8, Zen 5). */
+ * (AmpFetch in conv_fetch.h): so many cache lines with each element that a tile reads. A tile of
+ * AVX-512 has some four times as many results for each element as one of AVX2, so that one line
+ * would not be enough: data gradients with an addition behind would take 1.05 times as long
+ * (ResNet-50, f32, batch 8, Zen 5). */
 #if defined __AVX512F__
 enum { AMP_FETCH_LINES = 2 };
 #else
@@ -38,6 +41,8 @@ typedef struct AmpConvTile {
   int64_t x_tile, y_tile;    /* from a tile to the next: in the image, and bytes of the result */
   int64_t group;             /* in the packed filter: to the next group */
   int narrow;                /* results of pairs are stored as bf16 */
+  const AmpFourTap *four; /* of all remainders together, or NULL; where each of them lies in the */
+  int64_t four_y[4];      /* result */
 } AmpConvTile;
 
 AMP_INLINE AmpV amp_conv_tile_add(AmpV sum, AmpV x, AmpV w, const int pairs) {

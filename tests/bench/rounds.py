@@ -23,6 +23,14 @@ def busy_jiffies():
     return sum(fields) - fields[3] - fields[4]  # all fields but idle and iowait
 
 
+def cache_rate():
+    """Says at which rate a thread reads what another one wrote (cache_to_cache.c); nothing on one processor."""
+    build = os.environ.get("BUILD", pathlib.Path(__file__).resolve().parents[2] / "build")
+    subprocess.run(["ninja", "-C", build, "tests/bench/cache_to_cache"], stdout=subprocess.DEVNULL, check=True)
+    rate = subprocess.run([f"{build}/tests/bench/cache_to_cache"], capture_output=True, text=True, check=True).stdout.strip()
+    return f"; a thread reads what another one wrote at {rate} GB/s" if rate else ""
+
+
 def wait_until_idle():
     """Waits for a second in which the machine is idle; gives up after PATIENCE seconds."""
     end = time.monotonic() + PATIENCE
@@ -83,10 +91,12 @@ def chosen(contestants):
 
 def play_rounds(contestants, n_rounds):
     if turns.TURNS:
+        print(f"{turns.TURNS} turns{cache_rate()}", flush=True)
         turns.play(contestants)
+        print(f"the end of these turns{cache_rate()}")
         return
     for r in range(n_rounds):
-        print(f"round {r + 1} of {n_rounds}")
+        print(f"round {r + 1} of {n_rounds}{cache_rate()}")
         turn = r % len(contestants)
         for c in contestants[turn:] + contestants[:turn]:
             c.play()

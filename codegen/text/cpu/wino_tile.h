@@ -543,8 +543,8 @@ AMP_INLINE void amp_wino_products(AmpWinoRun *r, int64_t n, const int tiles, con
   r->next = next;
 }
 
-/* The register tiles: of so many tiles and two vectors, of one less, so that both together make up
- * almost any number, and of twice as many and one vector. They fit the registers. */
+/* The register tiles: of so many tiles and two vectors, of twice as many and one vector, and of one
+ * tile less each, so that both together make up almost any number. They fit the registers. */
 #if defined __AVX512F__
 enum { AMP_WINO_SIDE = 8 };
 #else
@@ -558,6 +558,9 @@ AMP_FN void amp_wino_fewer(AmpWinoRun *r, int64_t n) {
 }
 AMP_FN void amp_wino_thin(AmpWinoRun *r, int64_t n) {
   amp_wino_products(r, n, 2 * AMP_WINO_SIDE, 1);
+}
+AMP_FN void amp_wino_thin_fewer(AmpWinoRun *r, int64_t n) {
+  amp_wino_products(r, n, 2 * AMP_WINO_SIDE - 1, 1);
 }
 
 #endif

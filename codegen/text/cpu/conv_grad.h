@@ -20,6 +20,8 @@ typedef struct AmpGradPart { /* a part of the filter: some channels of x and of 
   AmpGradTap *tap;
   float *x_copy, *dy_copy, *sums;
   AmpGradView x_view, dy_view; /* of a tile */
+  int exact;                   /* of few channels: without products of padding that are not 0 */
+  int three_rows;              /* are the taps of three rows computed together? */
   AmpGradFetch fetch;          /* what is read next */
 } AmpGradPart;
 
@@ -82,7 +84,7 @@ AMP_INLINE void amp_grad_join(AmpGradTile *t) {
 }
 
 /* Lists for each tap what it adds up in rows down[0]..down[1]-1 and columns across[0]..across[1]-1
- * of a tile. */
+ * of a tile; with three_rows, for the first tap what all of them add up. */
 AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t down[2],
                           const int64_t across[2]) {
   const AmpConvGrad *a = p->a;
@@ -91,7 +93,8 @@ AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t do
   AmpGradTap *tap = p->tap;
   for (int64_t r = 0; r < a->high.taps; r++) {
     int64_t r0 = t->row + down[0], r1 = t->row + down[1];
-    amp_trim(&p->high, a->high.in, r, &r0, &r1);
+    if (!p->three_rows)
+      amp_trim(&p->high, a->high.in, r, &r0, &r1);
     for (int64_t s = 0; s < (a->few ? 1 : a->wide.taps); s++, tap++) {
       int64_t c0 = t->col + across[0], c1 = t->col + across[1];
       if (!a->few)
@@ -132,6 +135,12 @@ AMP_FN void amp_grad_add(AmpGradPart *p) {
       const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks][g + 1 == p->groups];
       const float *unit = units->at + b * units->block;
       const float *vec = vecs->at + g * (AMP_GRAD_GROUP / AMP_BLOCK) * vecs->block;
+      if (p->three_rows) {
+        for (int v = 0; v < outs; v += AMP_WIDE)
+          amp_grad_three_rows(&p->tap->tile, unit + p->tap->unit, vec + p->tap->vec + v, sum + v);
+        sum += taps * AMP_BLOCK * outs;
+        continue;
+      }
       for (int64_t t = 0; t < taps; t++, sum += AMP_BLOCK * outs) {
         const AmpGradTap *tap = &p->tap[t];
         const int64_t results = tap->tile.images * tap->tile.rows * tap->tile.cols;
@@ -148,7 +157,7 @@ AMP_FN void amp_grad_add(AmpGradPart *p) {
     }
 }
 
-/* ---- few channels: results whose windows reach beyond the row ---- */
+/* ---- few channels, exactly: results whose windows reach beyond the row ---- */
 
 /* Columns *first..*last-1 of a tile: those whose windows lie within the row. */
 AMP_INLINE void amp_grad_inner(const AmpGradPart *p, const AmpGradSpan *t, int64_t *first,
@@ -220,6 +229,13 @@ AMP_FN int amp_grad_edges(AmpGradPart *p, const AmpGradSpan *t, int64_t first, i
   return 1;
 }
 
+/* May the taps of three rows be computed together (amp_grad_three_rows)? */
+AMP_INLINE int amp_grad_takes_three_rows(const AmpGradPart *p) {
+  const AmpConvGrad *a = p->a;
+  return a->few && a->c == 3 && a->high.taps == 3 && a->high.stride == 1 && a->k <= AMP_BLOCK &&
+         !p->pairs;
+}
+
 /* ---- tiles ---- */
 
 /* Sets where the elements lie that a tile reads. Copies them first where the plan says so. */
@@ -251,7 +267,7 @@ AMP_FN void amp_grad_tile_sums(AmpGradPart *p, const AmpGradSpan *t) {
   amp_grad_read(p, t);
   amp_grad_share(&p->fetch, amp_pieces(t->cols, cols) * amp_pieces(t->rows, rows) * p->groups *
                                 p->blocks * amp_grad_taps(p->a) * p->steps[0][0].n);
-  if (p->a->few) {
+  if (p->a->few && p->exact) {
     amp_grad_inner(p, t, &first, &last);
     if (amp_grad_edges(p, t, first, last, 0)) {
       first = 0;
@@ -392,7 +408,20 @@ AMP_FN void amp_grad_look_ahead(const AmprtRun *run, AmpGradPart *p, int64_t t, 
   p->fetch.of[1] = amp_grad_lines(&dy, &p->one, &p->one, &next, a->n);
 }
 
-/* The sums of some channels over all tiles of a slot. */
+/* Sets the sums of a part to what tiles first..last-1 give. */
+AMP_FN void amp_grad_all_tiles(const AmprtRun *run, AmpGradPart *p, int64_t first, int64_t last,
+                               const AmpGradBox *box, const AmpGradBox *then) {
+  amp_zero(p->sums, p->blocks * p->groups * amp_grad_each(p->a));
+  for (int64_t t = first; t < last; t++) {
+    const AmpGradSpan now = amp_grad_span(p->a, t);
+    amp_grad_look_ahead(run, p, t, first, last, box, then);
+    amp_grad_tile_sums(p, &now);
+  }
+}
+
+/* The sums of some channels over all tiles of a slot. Of few channels products with the padding are
+ * added as well, which are 0 unless dy is Inf or NaN. Where a sum is Inf or NaN, all are computed
+ * again without such products. */
 AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slot,
                           const AmpGradBox *box, const AmpGradBox *then) {
   static const AmpWindow point = {1, 1, 1, 1, 0};
@@ -421,12 +450,13 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
           j ? (int)amp_least(amp_grad_vecs(a) - last_group * AMP_GRAD_GROUP, AMP_GRAD_GROUP)
             : AMP_GRAD_GROUP,
           p.pairs);
-  amp_zero(p.sums, p.blocks * p.groups * amp_grad_each(a));
   const int64_t first = slot * tiles / a->slots, last = (slot + 1) * tiles / a->slots;
-  for (int64_t t = first; t < last; t++) {
-    const AmpGradSpan now = amp_grad_span(a, t);
-    amp_grad_look_ahead(run, &p, t, first, last, box, then);
-    amp_grad_tile_sums(&p, &now);
+  p.three_rows = amp_grad_takes_three_rows(&p);
+  amp_grad_all_tiles(run, &p, first, last, box, then);
+  if (a->few && amp_any_wild(p.sums, p.blocks * p.groups * amp_grad_each(a))) {
+    p.exact = 1;
+    p.three_rows = 0;
+    amp_grad_all_tiles(run, &p, first, last, box, then);
   }
   amp_amx_leave();
   if (a->slots > 1)

@@ -1,7 +1,7 @@
 /* The register tile of a filter's gradient: some units, which are channels of x or dy, times some
- * vectors of channels of the other one, for one tap. Its sum over the given results starts from 0
- * and is then added to `sum`. An element is a float, or a pair of bf16 where the CPU multiplies
- * those. */
+ * vectors of channels of the other one, for one tap, or `each` units for each of several taps. Its
+ * sum over the given results starts from 0 and is then added to `sum`. An element is a float, or a
+ * pair of bf16 where the CPU multiplies those. */
 #ifndef AMP_CONV_GRAD_TILE_H
 #define AMP_CONV_GRAD_TILE_H
 
@@ -25,15 +25,15 @@ AMP_INLINE AmpV amp_grad_product(AmpV a, AmpV b, AmpV sum, const int pairs) {
 
 /* One result: adds the products of its elements to the sums. */
 AMP_INLINE void amp_grad_result(AmpV s[16][4], const AmpGradTile *a, const float *unit,
-                                const float *vec, const int units, const int vectors,
-                                const int pairs) {
+                                const float *vec, const int units, const int each,
+                                const int vectors, const int pairs) {
   AmpV b[4];
   AMP_UNROLL(4)
   for (int v = 0; v < vectors; v++)
     b[v] = amp_v_load(vec + v * AMP_WIDE / AMP_BLOCK * a->vec_block + v * AMP_WIDE % AMP_BLOCK);
   AMP_UNROLL(16)
   for (int i = 0; i < units; i++) {
-    const AmpV q = amp_v_all(((const AmpElement *)unit)[i]);
+    const AmpV q = amp_v_all(((const AmpElement *)unit)[i / each * a->unit_row + i % each]);
     AMP_UNROLL(4)
     for (int v = 0; v < vectors; v++)
       s[i][v] = amp_grad_product(q, b[v], s[i][v], pairs);
@@ -43,7 +43,8 @@ AMP_INLINE void amp_grad_result(AmpV s[16][4], const AmpGradTile *a, const float
 /* Computes so many register tiles, whose vectors follow one another. */
 AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict unit,
                               const float *restrict vec, float *restrict sum, AmpGradAhead ahead,
-                              int tiles, const int units, const int vectors, const int pairs) {
+                              int tiles, const int units, const int each, const int vectors,
+                              const int pairs) {
   const int width = vectors * AMP_WIDE;
   for (; tiles > 0; tiles--, vec += width / AMP_BLOCK * a->vec_block, sum += width) {
     AmpV s[16][4];
@@ -58,18 +59,18 @@ AMP_INLINE void amp_grad_tile(const AmpGradTile *a, const float *restrict unit,
         const float *by = vec + n * a->vec_image + r * a->vec_row;
         AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
         for (int64_t c = 0; c < a->cols; c++, from += a->unit_col, by += a->vec_col) {
-          if (vectors > 1) { /* else there are more loads than products already */
+          if (vectors > 1 || each < units) { /* else there are more loads than products already */
             __builtin_prefetch(ahead.at, 0, 2);
             ahead.at += ahead.step;
           }
-          amp_grad_result(s, a, from, by, units, vectors, pairs);
+          amp_grad_result(s, a, from, by, units, each, vectors, pairs);
         }
       }
     AMP_UNROLL(16)
     for (int i = 0; i < units; i++)
       AMP_UNROLL(4)
     for (int v = 0; v < vectors; v++) {
-      float *to = sum + i * a->outs + v * AMP_WIDE;
+      float *to = sum + (i / each * AMP_BLOCK + i % each) * a->outs + v * AMP_WIDE;
       amp_v_store(to, amp_v_load(to) + s[i][v]);
     }
   }
@@ -101,7 +102,7 @@ typedef struct AmpGradTileRow {
 #define AMP_GRAD_TILE_FN(name, i, v, pairs)                                                        \
   AMP_FN void name##i##x##v(const AmpGradTile *a, const float *unit, const float *vec, float *sum, \
                             AmpGradAhead ahead, int tiles) {                                       \
-    amp_grad_tile(a, unit, vec, sum, ahead, tiles, i, v, pairs);                                   \
+    amp_grad_tile(a, unit, vec, sum, ahead, tiles, i, i, v, pairs);                                \
   }
 #ifdef __AVX512BF16__
 #define AMP_GRAD_TILE(i, v)                                                                        \
@@ -129,6 +130,15 @@ enum { AMP_N_GRAD_TILES = sizeof amp_grad_tiles / sizeof *amp_grad_tiles };
 AMP_GRAD_AMX_TILES(AMP_GRAD_AMX_TILE)
 static const AmpGradTileRow amp_grad_amx_tiles[] = {AMP_GRAD_AMX_TILES(AMP_GRAD_AMX_ROW)};
 #endif
+
+/* Three units of each of the taps of three rows, with stride 1, and one vector: fewer sums would
+ * wait for one another. They fetch vectors that lie AHEAD bytes further on. */
+AMP_FN void amp_grad_three_rows(const AmpGradTile *a, const float *unit, const float *vec,
+                                float *sum) {
+  enum { AHEAD = 8192 };
+  const AmpGradAhead ahead = {(const char *)vec + AHEAD, a->vec_col * (int64_t)sizeof *vec};
+  amp_grad_tile(a, unit, vec, sum, ahead, 1, 9, 3, 1, 0);
+}
 
 /* The tiles of one block of units and one group of vectors. */
 typedef struct AmpGradSteps {

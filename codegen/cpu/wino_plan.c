@@ -208,7 +208,7 @@ int64_t wino_finish(AmpConv *a, Winograd winograd) {
       by_channels(a, winograd) ? cut_wave(a, is_forced(winograd)) : filter_floats(a) * F32;
   a->packed = 0;
   a->lane = amp_most(a->lane, amp_ceil(bytes, ALIGN));
-  a->lane_bytes = amp_most(a->lane_bytes, amp_wino_lane(a).bytes);
+  a->lane_bytes = amp_most(a->lane_bytes, amp_wino_lane(a).bytes + AMP_APART);
   return a->lane + AMP_TEAM * a->lane_bytes;
 }
 
@@ -279,6 +279,6 @@ int64_t wino_plan_grad(AmpConvGrad *a, Winograd winograd) {
   int64_t shared = share_grad(a, winograd);
   int64_t slots = a->wino_slots > 1 ? a->wino_slots * amp_wino_grad_slot(a) * F32 : 0;
   a->lane = amp_most(a->lane, amp_ceil(amp_most(shared, slots), ALIGN));
-  a->lane_bytes = amp_most(a->lane_bytes, amp_wino_grad_lane(a).all * F32);
+  a->lane_bytes = amp_most(a->lane_bytes, amp_wino_grad_lane(a).all * F32 + AMP_APART);
   return a->lane + AMP_TEAM * a->lane_bytes;
 }

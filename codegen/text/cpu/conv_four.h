@@ -40,7 +40,6 @@ AMP_INLINE void amp_four_element(const AmpConvTile *a, AmpV sum[6][4], const Amp
   AMP_UNROLL(4)
   for (int r = 0; r < 4; r++)
     w[r] = filter + tap->filter[r] * n * AMP_OUTS;
-  AMP_UNROLL_BY(AMP_UNROLL_FACTOR)
   for (int64_t i = 0; i < n; i++, x++, far_x++, next += next_step) {
     AMP_FORGET(x, far_x);
     AmpV b[4];
@@ -100,7 +99,7 @@ AMP_INLINE void amp_four(const AmpConvTile *a, const float *restrict x, const fl
   }
 }
 
-#define AMP_FOUR_TILES(T) T(6) T(4) T(2) T(1)
+#define AMP_FOUR_TILES(T) T(6) T(4) T(1)
 #define AMP_FOUR_TILE(pixels)                                                                      \
   AMP_FN void amp_four_##pixels(const AmpConvTile *a, const float *x, const float *w, void *y,     \
                                 int64_t tiles) {                                                   \

@@ -229,11 +229,17 @@ AMP_FN int amp_grad_edges(AmpGradPart *p, const AmpGradSpan *t, int64_t first, i
   return 1;
 }
 
-/* May the taps of three rows be computed together (amp_grad_three_rows)? */
+/* May the taps of three rows be computed together (amp_grad_three_rows)? That has the same bits.
+ * Where pairs of bf16 pay, programs are smaller without it. */
 AMP_INLINE int amp_grad_takes_three_rows(const AmpGradPart *p) {
+#ifdef AMPCC_PAIRS_PAY
+  (void)p;
+  return 0;
+#else
   const AmpConvGrad *a = p->a;
   return a->few && a->c == 3 && a->high.taps == 3 && a->high.stride == 1 && a->k <= AMP_BLOCK &&
          !p->pairs;
+#endif
 }
 
 /* ---- tiles ---- */

@@ -209,7 +209,7 @@ typedef struct AmpWinoRuns {
 AMP_INLINE AmpWinoRuns amp_wino_runs(int64_t tiles, int vectors) {
   const int64_t side = vectors == 1 ? 2 * AMP_WINO_SIDE : AMP_WINO_SIDE;
   const int64_t runs = amp_pieces(tiles, side), past = runs * side - tiles;
-  const int64_t fewer = amp_least(runs, past);
+  const int64_t fewer = vectors > 1 || AMP_WINO_THIN_FEWER ? amp_least(runs, past) : 0;
   return (AmpWinoRuns){.whole = runs - fewer, .fewer = fewer, .past = past - fewer};
 }
 
@@ -239,7 +239,8 @@ AMP_FN void amp_wino_channels(const AmpWinoBlock *p, const float *w, int64_t w_s
       run.goes_on = c > 0;
       if (vectors == 1) {
         amp_wino_thin(&run, tiles->whole);
-        amp_wino_thin_fewer(&run, tiles->fewer);
+        if (AMP_WINO_THIN_FEWER)
+          amp_wino_thin_fewer(&run, tiles->fewer);
       } else {
         amp_wino_many(&run, tiles->whole);
         amp_wino_fewer(&run, tiles->fewer);

@@ -544,11 +544,18 @@ AMP_INLINE void amp_wino_products(AmpWinoRun *r, int64_t n, const int tiles, con
 }
 
 /* The register tiles: of so many tiles and two vectors, of twice as many and one vector, and of one
- * tile less each, so that both together make up almost any number. They fit the registers. */
+ * tile less each, so that both together make up almost any number. They fit the registers. Where
+ * one vector holds less than the 16 channels from which this method pays, or where pairs of bf16
+ * pay, those of one vector are never of one tile less, so that programs are smaller. */
 #if defined __AVX512F__
 enum { AMP_WINO_SIDE = 8 };
 #else
 enum { AMP_WINO_SIDE = 6 };
+#endif
+#if defined __AVX512F__ && !defined AMPCC_PAIRS_PAY
+enum { AMP_WINO_THIN_FEWER = 1 };
+#else
+enum { AMP_WINO_THIN_FEWER = 0 };
 #endif
 AMP_FN void amp_wino_many(AmpWinoRun *r, int64_t n) {
   amp_wino_products(r, n, AMP_WINO_SIDE, 2);

@@ -12,10 +12,11 @@
 enum { AMP_BLOCK = 16, AMP_GROUP = 32, AMP_GRAD_GROUP = 64, AMP_TEAM = 4 };
 enum { AMP_LINE = 64 }; /* bytes of a cache line */
 
-/* Bytes that are left free between what two threads write again and again. Where it lies side by
- * side, threads that share no cache are slower, probably because a CPU fetches ahead, in steps from
- * block to block, what the other thread writes. The figures are in codegen/README.md. */
-enum { AMP_APART = 1 << 20 };
+/* Bytes that are left free between what two threads write again and again: in their own memory, and
+ * in large sums. Where it lies side by side, threads that share no cache are slower, probably
+ * because a CPU fetches ahead, in steps from block to block, what the other thread writes. The
+ * figures are in codegen/README.md. */
+enum { AMP_APART = 64 << 10, AMP_FAR_APART = 1 << 20 };
 
 static inline int64_t amp_least(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -429,11 +430,11 @@ static inline int64_t amp_wino_grad_each(const AmpConvGrad *a) {
 static inline int64_t amp_wino_grad_sums(const AmpConvGrad *a) {
   return amp_pieces(a->c, AMP_GRAD_GROUP) * amp_pieces(a->k, AMP_BLOCK) * amp_wino_grad_each(a);
 }
-/* Floats from the sums of a slot to those of the next. Sums of 512 KB and more lie AMP_APART. */
+/* Floats from the sums of a slot to those of the next. 512 KB and more lie AMP_FAR_APART. */
 static inline int64_t amp_wino_grad_slot(const AmpConvGrad *a) {
   enum { LARGE = 1 << 17 }; /* floats */
   const int64_t sums = amp_wino_grad_sums(a);
-  return sums < LARGE ? sums : sums + AMP_APART / (int64_t)sizeof(float);
+  return sums < LARGE ? sums : sums + AMP_FAR_APART / (int64_t)sizeof(float);
 }
 static inline int64_t amp_wino_grad_pieces(const AmpConvGrad *a) {
   return amp_pieces(a->n, a->wino_images) * amp_pieces(a->high.out, a->wino_rows);

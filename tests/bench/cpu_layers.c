@@ -9,8 +9,9 @@
  * LAYER is the number of a row of the table `layers`, or names a set of rows: `all` (ResNet-50 and
  * CIFAR), `groups` (convolutions of groups) or `fashion` (fashion_resnet8). TYPE is f32, f16 or
  * bf16. KINDS are some letters of `fdw`: f for forward, d for the data gradient, w for the filter's
- * gradient. One thread is timed by its processor time, which other work of the machine does not
- * count to; more threads by the clock. */
+ * gradient. A batch has BATCH images of ImageNet's size, and 16 * BATCH of CIFAR's and
+ * Fashion-MNIST's. One thread is timed by its processor time, which other work of the machine does
+ * not count to; more threads by the clock. */
 #include "codegen/cpu/onednn.h"
 #include "codegen/cpu/own_plan.h"
 #include "codegen/text/cpu/conv_grad.h"

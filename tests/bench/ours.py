@@ -3,8 +3,7 @@ import json, os, pathlib, statistics, subprocess, sys
 
 import rounds, turns
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
+ROOT, BUILD = rounds.ROOT, rounds.BUILD
 SKIP = 2  # steps of warm-up, which are not counted
 
 

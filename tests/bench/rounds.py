@@ -1,9 +1,11 @@
 """Runs commands in interleaved rounds: waits for an idle machine, runs them in turn, prints the
 table. With TURNS=n they take turns after a few steps instead, n times (turns.py)."""
-import datetime, os, pathlib, re, statistics, subprocess, time
+import datetime, functools, os, pathlib, re, statistics, subprocess, time
 
 import turns
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
 IDLE_SHARE = 0.08  # of one processor: the machine counts as idle if other processes use less
 PATIENCE = float(os.environ.get("PATIENCE", "60"))  # seconds to wait for an idle machine
 NOISE = 0.3  # processors: a run during which other processes used more is repeated
@@ -11,8 +13,7 @@ NOISE = 0.3  # processors: a run during which other processes used more is repea
 
 def heading(what, *more):
     """What a result file begins with: the script, the day, the commit, the CPU."""
-    here = pathlib.Path(__file__).parent
-    commit = subprocess.run(["git", "-C", here, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
     cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     return "; ".join([f"tests/bench/{what}, {datetime.date.today()}, at {commit or 'no commit'}",
                      f"{os.cpu_count()} processors of {cpu[1] if cpu else os.uname().machine}", *more])
@@ -23,11 +24,16 @@ def busy_jiffies():
     return sum(fields) - fields[3] - fields[4]  # all fields but idle and iowait
 
 
+@functools.cache
+def built(name):
+    """A program of this folder that is built only when it is asked for."""
+    subprocess.run(["ninja", "-C", BUILD, f"tests/bench/{name}"], stdout=subprocess.DEVNULL, check=True)
+    return BUILD / "tests/bench" / name
+
+
 def cache_rate():
     """Says at which rate a thread reads what another one wrote (cache_to_cache.c); nothing on one processor."""
-    build = os.environ.get("BUILD", pathlib.Path(__file__).resolve().parents[2] / "build")
-    subprocess.run(["ninja", "-C", build, "tests/bench/cache_to_cache"], stdout=subprocess.DEVNULL, check=True)
-    rate = subprocess.run([f"{build}/tests/bench/cache_to_cache"], capture_output=True, text=True, check=True).stdout.strip()
+    rate = subprocess.run([built("cache_to_cache")], capture_output=True, text=True, check=True).stdout.strip()
     return f"; a thread reads what another one wrote at {rate} GB/s" if rate else ""
 
 

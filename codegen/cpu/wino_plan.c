@@ -76,14 +76,14 @@ static bool by_channels(const AmpConv *a, Winograd winograd) {
 
 /* Is it faster than a direct kernel with stride 2? With few channels, much of its time goes into
  * transforms, so it is faster only where tiles of 4 x 4 results cover the image without much waste.
- * It never is for a data gradient of one vector of channels, which has a direct kernel of its own
- * with AVX-512 (conv_four.h).
- * The table says how many times as fast it is, by the channels of the filter and the size of the
- * image before the stride (batch 128, one thread of a Zen 5, 2026-11-29, tests/bench/cpu_layers).
+ * It is not chosen for a data gradient of 16 channels, which has a direct kernel of its own with
+ * AVX-512 (conv_four.h). The table says how many times as fast it is, by the channels of the filter
+ * and the size of the image before the stride (batch 128, one thread of a Zen 5, 2026-11-29,
+ * tests/bench/cpu_layers).
  *
  *                            16->32 @32   @28    32->64 @16   @14
  *   AVX-512, forward         1.02         0.74   1.17         1.04
- *   AVX-512, data gradient   0.76         0.67   1.12         1.01
+ *   AVX-512, data gradient   0.83         0.70   1.08         1.00
  *   AVX2, forward            1.15         0.96   1.36         1.46
  *   AVX2, data gradient      1.06         0.91   1.30         1.36 */
 static bool strided_pays(const AmpConv *a) {

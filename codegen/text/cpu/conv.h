@@ -26,7 +26,7 @@ typedef struct AmpConvPart {
   AmpFetch fetch;
   int64_t elements; /* that a register tile reads for each of its results */
   AmpConvTile tile;
-  AmpFourTap four[4];
+  AmpFourTap four[AMP_FOUR_ELEMENTS];
   int buffers;    /* is the tile stored by amp_conv_store, or by itself */
   int64_t y_step; /* from result to result */
   void *out;      /* as if all results were stored one behind the other */
@@ -100,8 +100,10 @@ AMP_INLINE void amp_conv_round(int dtype, uint16_t *to, const float *from, const
 /* Where a tile is copied, its register tiles prefetch what the next tile reads, which lies behind
  * it in memory: little by little, as the CPU drops prefetches that come in a burst. */
 AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups) {
-  enum { FEWEST = 8 };                           /* elements of a pixel that are worth it */
-  const int64_t largest = p->tile.four ? 6 : 16; /* results of a register tile */
+  enum { FEWEST = 8 }; /* elements of a pixel that are worth it */
+  /* Results of a register tile, and elements of each channel that it reads for one of them. */
+  const int64_t largest = p->tile.four ? AMP_FOUR_PIXELS : 16;
+  const int64_t reads = p->tile.four ? AMP_FOUR_ELEMENTS : amp_filter_taps(p->a);
   const AmpConv *a = p->a;
   const AmpAxis *high = &p->high_span, *wide = &p->wide_span;
   const int64_t rows = amp_least(a->rows, high->outs - p->row);
@@ -112,8 +114,7 @@ AMP_FN void amp_conv_fetches(AmpConvPart *p, const AmpSource *s, int64_t groups)
   p->next =
       (const unsigned char *)s->data + (p->image * s->h + (p->row + rows) * high->step) * line;
   p->next_bytes = rows * high->step * line;
-  p->next_step =
-      amp_pieces(p->next_bytes, tiles * p->tile.channels * (p->tile.four ? 4 : amp_filter_taps(a)));
+  p->next_step = amp_pieces(p->next_bytes, tiles * p->tile.channels * reads);
 }
 
 /* The second-level cache does not hold a large filter, so each group of it would come from the
@@ -169,7 +170,7 @@ AMP_FN void amp_conv_begin(AmpConvPart *p, int m) {
   p->buffers = (dtype != AMPRT_F32 && !pairs) || m % AMP_WIDE;
   p->tile.narrow = pairs && !p->buffers;
   p->tile.y_step = p->buffers ? amp_ceil(m, AMP_OUTS) : p->y_step;
-  p->elements = (p->tile.four ? 4 : p->high.taps * p->wide.taps) * p->tile.channels;
+  p->elements = (p->tile.four ? AMP_FOUR_ELEMENTS : p->high.taps * p->wide.taps) * p->tile.channels;
   if (p->fetch.left)
     p->fetch.step = amp_least(amp_pieces(p->fetch.each, p->elements), AMP_FETCH_LINES * AMP_LINE);
 }
@@ -299,7 +300,7 @@ AMP_FN void amp_conv_list_four(AmpConvPart *p) {
   const AmpAxis wide[2] = {amp_axis_backward(&a->wide, !(a->wide.pad % 2)),
                            amp_axis_backward(&a->wide, a->wide.pad % 2)};
   amp_conv_remainder(p, 0);
-  for (int64_t i = 0; i < 4; i++) {
+  for (int64_t i = 0; i < AMP_FOUR_ELEMENTS; i++) {
     AmpFourTap *tap = &p->four[i];
     const int64_t h = high[1].origin + i / 2, w = wide[1].origin + i % 2;
     *tap = (AmpFourTap){.x = amp_tap_at(&p->copy, 0, &p->high, h - p->high_span.origin) +
@@ -523,7 +524,7 @@ AMP_FN void amp_run_behind(const AmprtRun *run, const AmpGrid *grid, AmpLoopFn *
  * elements from `first` on. */
 AMP_FN void amp_conv_look_ahead(const AmprtRun *run, const AmpConvLoop *l, int64_t first,
                                 int64_t count, AmpFetch *f) {
-  const int64_t each = l->cuts.four.row ? 24 : 14; /* results of a register tile */
+  const int64_t each = l->cuts.four.row ? 4 * AMP_FOUR_PIXELS : 14; /* results of a tile */
   const AmpConv *a = l->a;
   const int copy = amp_in_pairs(a) ? a->copy_pairs : a->copy;
   const int64_t results = count / amp_out_pixel(a), size = amp_size(a->out.dtype);

@@ -71,8 +71,7 @@ AMP_AMX_FN void amp_conv_amx(const AmpConvTile *a, const float *x, const float *
   AMP_AMX_STORE(3, sums[near] + AMP_WIDE, sizeof sums[0]);
   for (int p = 0; p < 2 * near; p++) {
     const AmpV sum[2] = {amp_v_load(sums[p]), amp_v_load(sums[p] + AMP_WIDE)};
-    amp_conv_tile_store(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step, sum, 2,
-                        1);
+    amp_conv_tile_store(a, y, amp_tile_result_at(a, p, 2 * near), sum, 2, 1);
   }
 }
 

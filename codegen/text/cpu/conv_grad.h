@@ -20,8 +20,7 @@ typedef struct AmpGradPart { /* a part of the filter: some channels of x and of 
   AmpGradTap *tap;
   float *x_copy, *dy_copy, *sums;
   AmpGradView x_view, dy_view; /* of a tile */
-  int exact;                   /* of few channels: without products of padding that are not 0 */
-  int three_rows;              /* are the taps of three rows computed together? */
+  int exact;                   /* of few channels: leave out products with padding that are not 0 */
   AmpGradFetch fetch;          /* what is read next */
 } AmpGradPart;
 
@@ -83,17 +82,31 @@ AMP_INLINE void amp_grad_join(AmpGradTile *t) {
   }
 }
 
+/* May the taps of three rows be computed together (amp_grad_three_rows)? That has the same bits.
+ * Where pairs of bf16 pay, programs are smaller without it. */
+AMP_INLINE int amp_grad_takes_three_rows(const AmpGradPart *p) {
+#ifdef AMPCC_PAIRS_PAY
+  (void)p;
+  return 0;
+#else
+  const AmpConvGrad *a = p->a;
+  return a->few && a->c == 3 && a->high.taps == 3 && a->high.stride == 1 && a->k <= AMP_BLOCK &&
+         !p->pairs && !p->exact;
+#endif
+}
+
 /* Lists for each tap what it adds up in rows down[0]..down[1]-1 and columns across[0]..across[1]-1
- * of a tile; with three_rows, for the first tap what all of them add up. */
+ * of a tile; where three rows are computed together, for the first tap what all of them add up. */
 AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t down[2],
                           const int64_t across[2]) {
   const AmpConvGrad *a = p->a;
   const AmpGradView *x = &p->x_view, *dy = &p->dy_view;
   const AmpGradView *unit = a->vec_x ? dy : x, *vec = a->vec_x ? x : dy;
+  const int three_rows = amp_grad_takes_three_rows(p);
   AmpGradTap *tap = p->tap;
   for (int64_t r = 0; r < a->high.taps; r++) {
     int64_t r0 = t->row + down[0], r1 = t->row + down[1];
-    if (!p->three_rows)
+    if (!three_rows)
       amp_trim(&p->high, a->high.in, r, &r0, &r1);
     for (int64_t s = 0; s < (a->few ? 1 : a->wide.taps); s++, tap++) {
       int64_t c0 = t->col + across[0], c1 = t->col + across[1];
@@ -127,6 +140,7 @@ AMP_FN void amp_grad_list(AmpGradPart *p, const AmpGradSpan *t, const int64_t do
 /* Adds what the listed taps give to all sums of the part. */
 AMP_FN void amp_grad_add(AmpGradPart *p) {
   const int64_t taps = amp_grad_taps(p->a), outs = amp_grad_outs(p->a);
+  const int three_rows = amp_grad_takes_three_rows(p);
   const AmpGradView *units = p->a->vec_x ? &p->dy_view : &p->x_view;
   const AmpGradView *vecs = p->a->vec_x ? &p->x_view : &p->dy_view;
   float *sum = p->sums;
@@ -135,7 +149,7 @@ AMP_FN void amp_grad_add(AmpGradPart *p) {
       const AmpGradSteps *steps = &p->steps[b + 1 == p->blocks][g + 1 == p->groups];
       const float *unit = units->at + b * units->block;
       const float *vec = vecs->at + g * (AMP_GRAD_GROUP / AMP_BLOCK) * vecs->block;
-      if (p->three_rows) {
+      if (three_rows) {
         for (int v = 0; v < outs; v += AMP_WIDE)
           amp_grad_three_rows(&p->tap->tile, unit + p->tap->unit, vec + p->tap->vec + v, sum + v);
         sum += taps * AMP_BLOCK * outs;
@@ -227,19 +241,6 @@ AMP_FN int amp_grad_edges(AmpGradPart *p, const AmpGradSpan *t, int64_t first, i
     if (!(zeros[i] == 0))
       return 0;
   return 1;
-}
-
-/* May the taps of three rows be computed together (amp_grad_three_rows)? That has the same bits.
- * Where pairs of bf16 pay, programs are smaller without it. */
-AMP_INLINE int amp_grad_takes_three_rows(const AmpGradPart *p) {
-#ifdef AMPCC_PAIRS_PAY
-  (void)p;
-  return 0;
-#else
-  const AmpConvGrad *a = p->a;
-  return a->few && a->c == 3 && a->high.taps == 3 && a->high.stride == 1 && a->k <= AMP_BLOCK &&
-         !p->pairs;
-#endif
 }
 
 /* ---- tiles ---- */
@@ -425,6 +426,20 @@ AMP_FN void amp_grad_all_tiles(const AmprtRun *run, AmpGradPart *p, int64_t firs
   }
 }
 
+/* Are all sums of a part finite? Those beyond the last channel, which nothing stores, do not count.
+ */
+AMP_FN int amp_grad_is_finite(const AmpGradPart *p, int64_t last_group) {
+  const int64_t outs = amp_grad_outs(p->a), vecs = amp_grad_vecs(p->a);
+  const int64_t rows = p->blocks * amp_grad_taps(p->a) * AMP_BLOCK,
+                first = last_group + 1 - p->groups;
+  const float *sum = p->sums;
+  AmpV zeros = amp_v_all(0);
+  for (int64_t g = first; g <= last_group; g++)
+    for (int64_t i = 0; i < rows; i++, sum += outs)
+      zeros = amp_grad_zeros(sum, amp_least(vecs - g * AMP_GRAD_GROUP, AMP_GRAD_GROUP), zeros);
+  return !amp_v_any(zeros != 0);
+}
+
 /* The sums of some channels over all tiles of a slot. Of few channels products with the padding are
  * added as well, which are 0 unless dy is Inf or NaN. Where a sum is Inf or NaN, all are computed
  * again without such products. */
@@ -457,11 +472,9 @@ AMP_FN void amp_grad_part(const AmprtRun *run, const AmpConvGrad *a, int64_t slo
             : AMP_GRAD_GROUP,
           p.pairs);
   const int64_t first = slot * tiles / a->slots, last = (slot + 1) * tiles / a->slots;
-  p.three_rows = amp_grad_takes_three_rows(&p);
   amp_grad_all_tiles(run, &p, first, last, box, then);
-  if (a->few && amp_any_wild(p.sums, p.blocks * p.groups * amp_grad_each(a))) {
+  if (a->few && !amp_grad_is_finite(&p, last_group)) {
     p.exact = 1;
-    p.three_rows = 0;
     amp_grad_all_tiles(run, &p, first, last, box, then);
   }
   amp_amx_leave();

@@ -41,8 +41,8 @@ typedef struct AmpConvTile {
   int64_t x_tile, y_tile;    /* from a tile to the next: in the image, and bytes of the result */
   int64_t group;             /* in the packed filter: to the next group */
   int narrow;                /* results of pairs are stored as bf16 */
-  const AmpFourTap *four; /* of all remainders together, or NULL; where each of them lies in the */
-  int64_t four_y[4];      /* result */
+  const AmpFourTap *four; /* of all remainders together, or NULL; where each lies in the result */
+  int64_t four_y[4];
 } AmpConvTile;
 
 AMP_INLINE AmpV amp_conv_tile_add(AmpV sum, AmpV x, AmpV w, const int pairs) {
@@ -52,6 +52,12 @@ AMP_INLINE AmpV amp_conv_tile_add(AmpV sum, AmpV x, AmpV w, const int pairs) {
 #endif
   (void)pairs;
   return amp_v_fma(x, w, sum);
+}
+
+/* Where result p of a tile of so many lies, in elements from the first. */
+AMP_INLINE int64_t amp_tile_result_at(const AmpConvTile *a, int p, const int pixels) {
+  const int near = pixels % 2 ? pixels : pixels / 2;
+  return p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step;
 }
 
 /* Stores the sums of one result. */
@@ -106,15 +112,13 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
                               const int pixels, const int vectors, const int pairs) {
   const int fetches = pixels >= 6 || pixels * vectors >= 12,
             early = fetches && vectors >= 2; /* smaller: over too soon */
-  const int near = pixels % 2 ? pixels : pixels / 2;
   const int64_t step = a->step, next_step = a->next_step, group = a->group;
   const unsigned char *next = (const unsigned char *)a->next;
   for (; tiles > 0; tiles--, x += a->x_tile, y = (unsigned char *)y + a->y_tile) {
     AmpV sum[16][4];
     AMP_UNROLL(16)
     for (int p = 0; p < pixels && early; p++)
-      amp_conv_tile_fetch(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step,
-                          vectors, pairs);
+      amp_conv_tile_fetch(a, y, amp_tile_result_at(a, p, pixels), vectors, pairs);
     AMP_UNROLL(16)
     for (int p = 0; p < pixels; p++)
       AMP_UNROLL(4)
@@ -144,8 +148,7 @@ AMP_INLINE void amp_conv_tile(const AmpConvTile *a, const float *restrict x,
     }
     AMP_UNROLL(16)
     for (int p = 0; p < pixels; p++)
-      amp_conv_tile_store(a, y, p < near ? p * a->y_step : a->y_far + (p - near) * a->y_step,
-                          sum[p], vectors, pairs);
+      amp_conv_tile_store(a, y, amp_tile_result_at(a, p, pixels), sum[p], vectors, pairs);
   }
 }
 

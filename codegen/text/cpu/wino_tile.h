@@ -543,10 +543,11 @@ AMP_INLINE void amp_wino_products(AmpWinoRun *r, int64_t n, const int tiles, con
   r->next = next;
 }
 
-/* The register tiles: of so many tiles and two vectors, of twice as many and one vector, and of one
- * tile less each, so that both together make up almost any number. They fit the registers. Where
- * one vector holds less than the 16 channels from which this method pays, or where pairs of bf16
- * pay, those of one vector are never of one tile less, so that programs are smaller. */
+/* The register tiles. One with two vectors computes the products of AMP_WINO_SIDE tiles, one with a
+ * single vector those of twice as many: so many sums fit the registers. Of each there is a second
+ * one for one tile less; both together make up almost any number of tiles. The second one with a
+ * single vector is left out, so that programs are smaller, where a vector holds fewer than the 16
+ * channels from which this method pays, and where pairs of bf16 pay. */
 #if defined __AVX512F__
 enum { AMP_WINO_SIDE = 8 };
 #else
